@@ -11,7 +11,9 @@ Row = tuple[str, float, str]
 
 
 def modules() -> list[str]:
-    return sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_"))
+    return sorted(
+        m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_")
+    )
 
 
 def rows(names: list[str]) -> Iterator[Row]:
