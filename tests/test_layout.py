@@ -22,7 +22,8 @@ RANK = {
     name: rank
     for rank, names in enumerate(
         [
-            ["concentration", "_files"],
+            ["_files", "_rounding"],
+            ["concentration"],
             ["votes", "kernels"],
             ["counts"],
             ["bounds"],
