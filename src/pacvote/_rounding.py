@@ -53,16 +53,38 @@ def check_unit(name: str, value: float) -> None:
 
 def check_rows(n: int, least: int = 1) -> None:
     """Refuse a sample that is too small."""
-    if n < least:
+    if not n >= least:
         msg = f"`n` must be at least {least} here, but is {n!r}; give more validation rows"
         raise ValueError(msg)
 
 
+def check_size(**named: float) -> None:
+    """Refuse what is negative or not a number."""
+    for name, value in named.items():
+        if not value >= 0:
+            msg = f"`{name}` must be a number >= 0, but is {value!r}"
+            raise ValueError(msg)
+
+
+def check_positive(**named: float) -> None:
+    """Refuse what is not above zero."""
+    for name, value in named.items():
+        if not value > 0:
+            msg = f"`{name}` must be > 0, but is {value!r}"
+            raise ValueError(msg)
+
+
+def check_finite(**named: float) -> None:
+    """Refuse infinities and what is not a number."""
+    for name, value in named.items():
+        if not math.isfinite(value):
+            msg = f"`{name}` must be finite, but is {value!r}"
+            raise ValueError(msg)
+
+
 def check_price(complexity: float) -> None:
     """Refuse a complexity that is negative or not a number."""
-    if not complexity >= 0:
-        msg = f"`complexity` must be a number >= 0, but is {complexity!r}"
-        raise ValueError(msg)
+    check_size(complexity=complexity)
 
 
 def ln_inverse_upper(delta: float | Fraction) -> float:

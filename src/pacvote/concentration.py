@@ -22,8 +22,11 @@ from scipy.special import betainccinv
 from pacvote._rounding import (
     EPS,
     TINY,
+    check_finite,
+    check_positive,
     check_price,
     check_rows,
+    check_size,
     check_unit,
     ln_inverse_upper,
     outward,
@@ -172,8 +175,9 @@ def mixture_slopes(n: int, delta: float | Fraction) -> Floats:
 
 
 def _upper_exponents(p: float, p_hat: float, n: int, slopes: Floats) -> tuple[Floats, Floats]:
+    # expm1(gain) = x / (1 - x) with x = (1 - e^-C) p: what a rounding of x does to ln(1 - x)
     gain, loss = -np.log1p(np.expm1(-slopes) * p), slopes * p_hat
-    return n * (gain - loss), 24 * EPS * n * (gain + loss)
+    return n * (gain - loss), 24 * EPS * n * (np.expm1(gain) + loss)
 
 
 def _lower_exponents(p: float, p_hat: float, n: int, slopes: Floats) -> tuple[Floats, Floats]:
@@ -197,6 +201,7 @@ def _mixture(
     check_unit("p_hat", p_hat)
     check_price(complexity)
     check_rows(n)
+    check_positive(slopes=float(np.min(slopes)))
     if p_hat == limit or complexity == math.inf:
         return limit
 
@@ -262,6 +267,8 @@ def _softmax(exponents: Floats) -> Floats:
 def lambda_upper(p_hat: float, complexity: float, n: int, lam: float) -> float:
     """PAC-Bayes-lambda, upper side, for any ``lam`` in (0, 2) (Thm. lambdabound)."""
     check_unit("p_hat", p_hat)
+    check_price(complexity)
+    check_rows(n)
     if not 0 < lam < 2:
         msg = f"`lam` must lie in (0, 2), but is {lam!r}"
         raise ValueError(msg)
@@ -272,20 +279,22 @@ def lambda_upper(p_hat: float, complexity: float, n: int, lam: float) -> float:
 def lambda_lower(p_hat: float, complexity: float, n: int, gamma: float) -> float:
     """PAC-Bayes-lambda, lower side, for any ``gamma`` > 0 (Thm. lambdabound)."""
     check_unit("p_hat", p_hat)
-    if not gamma > 0:
-        msg = f"`gamma` must be > 0, but is {gamma!r}"
-        raise ValueError(msg)
+    check_price(complexity)
+    check_rows(n)
+    check_positive(gamma=gamma)
     keep, price = (1 - gamma / 2) * p_hat, complexity / (gamma * n)
     return min(1.0, max(0.0, round_down(keep - price, (1 + gamma) * p_hat + price)))
 
 
 def lambda_best(p_hat: float, complexity: float, n: int) -> float:
     """Return the ``lam`` that minimises `lambda_upper`."""
+    check_positive(complexity=complexity)
     return 2 / (math.sqrt(2 * n * p_hat / complexity + 1) + 1)
 
 
 def lambda_lower_best(p_hat: float, complexity: float, n: int) -> float:
     """Return the ``gamma`` that maximises `lambda_lower`."""
+    check_positive(complexity=complexity, n=n)
     return math.sqrt(2 * complexity / (n * max(p_hat, TINY)))
 
 
@@ -296,7 +305,7 @@ def phi(x: float) -> float:
     """Return e^x - x - 1 to full relative precision; infinite where e^x overflows."""
     if abs(x) < 0.5:
         return math.fsum(x**k / math.factorial(k) for k in range(2, 20))
-    return math.expm1(x) - x if x < 700 else math.inf
+    return math.inf if x > 709 else math.expm1(x) - x
 
 
 def bennett_upper(
@@ -307,25 +316,31 @@ def bennett_upper(
     The loss lies in an interval of that ``length``; ``variance`` bounds its posterior mean
     variance from above; ``complexity`` is KL + ln(1/delta).
     """
-    coefficient = phi(gamma * length) / (gamma * length**2)
-    return _mean_plus(mean_hat, coefficient, variance, complexity / (gamma * n))
+    check_positive(n=n, gamma=gamma, length=length)
+    tilt = gamma * length
+    rise = phi(tilt) / (gamma * length**2)
+    return _mean_plus(mean_hat, rise, variance, complexity / (gamma * n), 1 + tilt)
 
 
 def bernstein_upper(
     mean_hat: float, variance: float, complexity: float, n: int, gamma: float, length: float
 ) -> float:
     """PAC-Bayes-Bernstein (Seldin et al. 2012, Thm. 7), ``gamma`` in (0, 1/length]."""
-    if not 0 < gamma * length <= 1 + 4 * EPS:
+    check_positive(n=n, gamma=gamma, length=length)
+    if not gamma * length <= 1 + 4 * EPS:
         msg = f"`gamma` must lie in (0, 1/length], but is {gamma!r} for length {length!r}"
         raise ValueError(msg)
-    return _mean_plus(mean_hat, (math.e - 2) * gamma, variance, complexity / (gamma * n))
+    return _mean_plus(mean_hat, (math.e - 2) * gamma, variance, complexity / (gamma * n), 1.0)
 
 
-def _mean_plus(mean_hat: float, coefficient: float, variance: float, price: float) -> float:
-    if coefficient == math.inf:
-        return math.inf
-    spread = coefficient * variance
-    return round_up(mean_hat + spread + price, 2 * (abs(mean_hat) + spread + price))
+def _mean_plus(
+    mean_hat: float, rise: float, variance: float, price: float, condition: float
+) -> float:
+    """Add up; ``condition`` is how much ``rise`` magnifies a rounding of its argument."""
+    check_finite(mean_hat=mean_hat)
+    check_size(variance=variance, complexity=price)
+    spread = rise * variance if variance > 0 else 0.0
+    return round_up(mean_hat + spread + price, 2 * (abs(mean_hat) + condition * spread + price))
 
 
 def bennett_gamma(variance: float, complexity: float, n: int, length: float) -> float:
@@ -334,11 +349,10 @@ def bennett_gamma(variance: float, complexity: float, n: int, length: float) -> 
     gamma = u / length with e^u (u - 1) + 1 = length^2 complexity / (n variance): the paper's
     1 + W0(.), solved in u because W0 has no digits left next to its branch point.
     """
-    if variance <= 0:
-        return 700 / length
-    target = length**2 * complexity / (n * variance)
-    high = max(2.0, 2 + math.log1p(target))
-    return root(lambda u: math.expm1(u) * (u - 1) + u - target, 0.0, high) / length
+    check_positive(complexity=complexity, n=n, length=length)
+    target = min(1e300, length**2 * complexity / (n * max(variance, TINY)))
+    high = 2 + math.log1p(target)
+    return root(lambda u: u * math.expm1(u) - phi(u) - target, 0.0, high) / length
 
 
 def variance_upper(
@@ -349,6 +363,7 @@ def variance_upper(
     ``lam`` lies in (0, 2(n-1)/n). Never above length^2 / 4, the largest variance there is.
     """
     check_rows(n, 2)
+    check_size(variance_hat=variance_hat, complexity=complexity, length=length)
     keep = 1 - lam * n / (2 * (n - 1))
     if not (lam > 0 and keep > 0):
         msg = f"`lam` must lie in (0, 2(n-1)/n), but is {lam!r} for n = {n}"
@@ -360,6 +375,8 @@ def variance_upper(
 
 def variance_lambda(variance_hat: float, complexity: float, n: int, length: float) -> float:
     """Return the ``lam`` that minimises `variance_upper`."""
+    check_rows(n, 2)
+    check_positive(complexity=complexity, length=length)
     ratio = 2 * (n - 1) * max(variance_hat, 0) / (length**2 * complexity)
     return 2 * (n - 1) / n / (math.sqrt(ratio + 1) + 1)
 
@@ -367,7 +384,7 @@ def variance_lambda(variance_hat: float, complexity: float, n: int, length: floa
 def variance_lambda_grid(n: int, delta: float | Fraction, ratio: float = 1.05) -> Floats:
     """Return the paper's grid of ``lam`` for `variance_upper`; ``delta`` is that event's share."""
     check_rows(n, 2)
-    scale = math.sqrt((n - 1) / ln_inverse_upper(delta) + 1) + 1
+    scale = math.sqrt((n - 1) / max(EPS, ln_inverse_upper(delta)) + 1) + 1
     count = max(1, math.ceil(math.log(scale / 2) / math.log(ratio)))
     return _geometric(2 * (n - 1) / n / scale, ratio, count)
 
@@ -381,8 +398,8 @@ def gamma_grid(
     bound exceeds the length even at the least variance that `variance_upper` can return.
     """
     check_rows(n, 2)
-    least = bennett_gamma(0.25, ln_inverse_upper(delta_mean), n, 1.0)
-    rise = 1 + (n - 1) / (2 * ln_inverse_upper(delta_variance))
+    least = bennett_gamma(0.25, max(EPS, ln_inverse_upper(delta_mean)), n, 1.0)
+    rise = 1 + (n - 1) / (2 * max(EPS, ln_inverse_upper(delta_variance)))
     high = 2 + 2 * math.log(rise)
     most = root(lambda u: math.expm1(u) / u - rise, TINY ** (1 / 4), high)
     count = max(1, math.ceil(math.log(most / least) / math.log(ratio)))
@@ -417,13 +434,17 @@ def _ln_tail_upper(n: int, k: int, p: float) -> float:
     return math.fsum(pieces) + math.log(total) + slack
 
 
-def binomial_upper(n: int, k: int, delta: float | Fraction) -> float:
-    """Return max{p : P(Bin(n, p) <= k) >= delta}, rounded up: the exact test-set bound."""
+def _binomial_price(n: int, k: int, delta: float | Fraction) -> float:
     check_rows(n)
     if not 0 <= k <= n:
         msg = f"`k` must lie in 0..n, but is {k!r} for n = {n}"
         raise ValueError(msg)
-    price = ln_inverse_upper(delta)
+    return ln_inverse_upper(delta)
+
+
+def binomial_upper(n: int, k: int, delta: float | Fraction) -> float:
+    """Return max{p : P(Bin(n, p) <= k) >= delta}, rounded up: the exact test-set bound."""
+    price = _binomial_price(n, k, delta)
     if k == n:
         return 1.0
     guess = float(betainccinv(k + 1, n - k, max(float(delta), TINY)))
@@ -434,6 +455,7 @@ def binomial_upper(n: int, k: int, delta: float | Fraction) -> float:
 
 def binomial_lower(n: int, k: int, delta: float | Fraction) -> float:
     """Return min{p : P(Bin(n, p) >= k) >= delta}, rounded down."""
+    _binomial_price(n, k, delta)
     return max(0.0, round_down(1 - binomial_upper(n, n - k, delta), 1.0)) if k > 0 else 0.0
 
 
@@ -448,13 +470,15 @@ def chebyshev_cantelli(second: float, first: float, mu: float, threshold: float 
     if not mu < threshold:
         msg = f"`mu` must be below the threshold {threshold!r}, but is {mu!r}"
         raise ValueError(msg)
-    size = second + 2 * abs(mu) * first + mu * mu
+    check_finite(second=second, first=first, mu=mu)
+    size = abs(second) + 2 * abs(mu * first) + mu * mu
     value = second - 2 * mu * first + mu * mu
     return round_up(value / (threshold - mu) ** 2, size / (threshold - mu) ** 2)
 
 
 def chebyshev_cantelli_mu(second: float, first: float, threshold: float = 0.5) -> float:
     """Return the mu that minimises `chebyshev_cantelli`, for ``first`` < threshold."""
+    check_positive(**{"threshold - first": threshold - first})
     return (threshold * first - second) / (threshold - first)
 
 
