@@ -22,9 +22,11 @@ RANK = {
     name: rank
     for rank, names in enumerate(
         [
-            ["_files", "_rounding"],
+            ["_files", "_inputs", "_rounding"],
             ["concentration"],
-            ["votes", "kernels"],
+            ["kernels"],
+            ["_packing"],
+            ["votes"],
             ["counts"],
             ["bounds"],
             ["minimize"],
