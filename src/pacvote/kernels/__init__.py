@@ -1,0 +1,1 @@
+"""Kernels that count pairs; `pacvote.kernels.base` says what they offer."""
