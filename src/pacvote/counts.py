@@ -1,0 +1,278 @@
+"""Pair counts: all that first- and second-order bounds need to know of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final, overload
+
+import numpy as np
+
+from pacvote import _countsfile
+from pacvote._inputs import check_voters, default_voters, read_only
+from pacvote._packing import Source, pack
+from pacvote.kernels.base import Engine, kernel
+from pacvote.votes import Votes
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Bits = NDArray[np.uint64]
+    Matrix = NDArray[np.int64]
+
+_ARRAYS = ("pair_rows", "pair_errors", "left_errors")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCounts:
+    """How often two voters were validated together, and how often each of them erred there.
+
+    Exact, and additive over rows: ``a + b`` and ``sum(parts)`` count the rows of all parts, so
+    rows may stay where they are. Arrays are read-only.
+
+    Parameters
+    ----------
+    pair_rows : int64 array of shape (n_voters, n_voters)
+        Rows on which voters i and j were both validated.
+    pair_errors : int64 array of shape (n_voters, n_voters)
+        Those of them on which both erred.
+    left_errors : int64 array of shape (n_voters, n_voters)
+        Those of them on which i erred.
+    voters : tuple of str
+        A unique name for each voter.
+    """
+
+    pair_rows: Matrix
+    pair_errors: Matrix
+    left_errors: Matrix
+    voters: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "voters", check_voters(self.voters, len(self.voters)))
+        shape = (self.n_voters, self.n_voters)
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (np.int64, shape):
+                given = f"{getattr(array, 'dtype', type(array).__name__)} {np.shape(array)}"
+                msg = f"`{name}` must be int64 of shape {shape}, one row per voter, got {given}"
+                raise ValueError(msg)
+            object.__setattr__(self, name, read_only(array))
+        if not self.voters:
+            msg = "`voters` must name at least one voter, got none"
+            raise ValueError(msg)
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        """Refuse what no table of rows can give; every difference here is of two counts >= 0."""
+        rows, errors = self.rows[:, None], self.errors[:, None]
+        both, left, pairs = self.pair_errors, self.left_errors, self.pair_rows
+        _require(both >= 0, "`pair_errors` is negative")
+        _require(both == both.T, "`pair_errors` is not symmetric")
+        _require(pairs == pairs.T, "`pair_rows` is not symmetric")
+        _require(both <= left, "`pair_errors` exceeds `left_errors`")
+        _require(left <= pairs, "`left_errors` exceeds `pair_rows`")
+        _require(pairs <= rows, "`pair_rows` exceeds the rows of the voter")
+        _require(left <= errors, "`left_errors` exceeds the errors of the voter")
+        _require(left.diagonal() == self.errors, "`left_errors` differs from `pair_errors`")
+        _require(left.T - both <= pairs - left, "errors of either voter exceed `pair_rows`")
+        _require(pairs - left <= rows - errors, "rows without error exceed those of the voter")
+
+    @classmethod
+    def zero(cls, n_voters: int, voters: Sequence[str] | None = None) -> Self:
+        """Count no rows: ``counts + PairCounts.zero(n_voters, counts.voters) == counts``.
+
+        Parameters
+        ----------
+        n_voters : int
+            Number of voters.
+        voters : sequence of str, optional
+            Their names; by default "0", "1", ...
+
+        Returns
+        -------
+        PairCounts
+        """
+        names = default_voters(n_voters) if voters is None else check_voters(voters, n_voters)
+        nothing = np.zeros((n_voters, n_voters), dtype=np.int64)
+        return cls(nothing, nothing, nothing, names)
+
+    @property
+    def n_voters(self) -> int:
+        """Number of voters."""
+        return len(self.voters)
+
+    @property
+    def rows(self) -> Matrix:
+        """Validation rows of each voter."""
+        return self.pair_rows.diagonal()
+
+    @property
+    def errors(self) -> Matrix:
+        """Errors of each voter on its validation rows."""
+        return self.pair_errors.diagonal()
+
+    @property
+    def n_single(self) -> int:
+        """The least number of validation rows of any voter."""
+        return int(self.rows.min())
+
+    @property
+    def n_pair(self) -> int:
+        """The least number of common validation rows of any two voters, or of any one."""
+        return int(self.pair_rows.min())
+
+    @property
+    def shared(self) -> bool:
+        """Whether all voters were validated on the same rows."""
+        return bool((self.pair_rows == self.pair_rows[0, 0]).all())
+
+    def __add__(self, other: object) -> PairCounts:
+        if not isinstance(other, PairCounts):
+            return NotImplemented
+        _check_same_voters(self.voters, other.voters)
+        # No count exceeds the rows of its voter, so that only these can overflow.
+        if (self.rows > np.iinfo(np.int64).max - other.rows).any():
+            msg = "`pair_rows` of the sum exceeds int64; the parts cannot be counts of real rows"
+            raise ValueError(msg)
+        return PairCounts(
+            self.pair_rows + other.pair_rows,
+            self.pair_errors + other.pair_errors,
+            self.left_errors + other.left_errors,
+            self.voters,
+        )
+
+    def __radd__(self, other: object) -> PairCounts:
+        # Where `sum` starts.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PairCounts):
+            return NotImplemented
+        return self.voters == other.voters and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts, and no row of data, to a ``.npz`` file.
+
+        Equal counts give equal bytes. The file appears whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write.
+        """
+        _countsfile.save(path, self.voters, {name: getattr(self, name) for name in _ARRAYS})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` has written.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to read. It need not be trusted: nothing in it is executed, and it cannot
+            ask for much more memory than its own size.
+
+        Returns
+        -------
+        PairCounts
+
+        Raises
+        ------
+        ValueError
+            For anything but counts that some table of rows can give.
+        """
+        with _countsfile.refusing(path):
+            voters, arrays = _countsfile.load(path, _ARRAYS)
+            return cls(**arrays, voters=voters)
+
+
+def _require(holds: NDArray[np.bool_], problem: str) -> None:
+    if not holds.all():
+        where = tuple(int(index) for index in np.argwhere(~holds)[0])
+        msg = f"{problem} at {where}: these are not counts of rows; count again"
+        raise ValueError(msg)
+
+
+def _check_same_voters(ours: tuple[str, ...], theirs: tuple[str, ...]) -> None:
+    if len(ours) != len(theirs):
+        msg = f"`voters` must be the same to add counts, got {len(ours)} and {len(theirs)} voters"
+        raise ValueError(msg)
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if one != other:
+            msg = f"`voters` must be the same to add counts, got {one!r} and {other!r} at {index}"
+            raise ValueError(msg)
+
+
+@overload
+def count(votes: Votes, *, engine: Engine = "auto") -> PairCounts: ...
+
+
+@overload
+def count(
+    votes: ArrayLike,
+    y: ArrayLike,
+    validated: ArrayLike | None = None,
+    *,
+    engine: Engine = "auto",
+) -> PairCounts: ...
+
+
+def count(
+    votes: Votes | ArrayLike,
+    y: ArrayLike | None = None,
+    validated: ArrayLike | None = None,
+    *,
+    engine: Engine = "auto",
+) -> PairCounts:
+    """Count rows and errors of all pairs of voters.
+
+    Parameters
+    ----------
+    votes : Votes, or predictions of shape (n_samples, n_voters)
+        The evidence. Predictions are packed as they are read: that takes less memory than
+        ``Votes.from_predictions``, which also keeps the labels.
+    y : array of shape (n_samples,), optional
+        The labels, with predictions only.
+    validated : boolean array of shape (n_samples, n_voters), optional
+        Where each voter was validated, with predictions only. Default: everywhere.
+    engine : {"auto", "cpu", "plain"}
+        "cpu" is compiled and uses all cores, "plain" is NumPy; both give the same counts.
+
+    Returns
+    -------
+    PairCounts
+    """
+    if isinstance(votes, Votes):
+        if y is not None or validated is not None:
+            msg = "`y` and `validated` are part of `votes` already, got them twice; leave them out"
+            raise TypeError(msg)
+        return _count_bits(
+            votes.error_bits, votes.validation_bits, votes.n_samples, votes.voters, engine
+        )
+    if y is None:
+        msg = f"`y` is missing; give Votes, or labels with {type(votes).__name__} predictions"
+        raise TypeError(msg)
+    source = Source(votes, y, validated)
+    errors, valid = pack(source, engine)
+    return _count_bits(errors, valid, source.n_samples, source.voters, engine)
+
+
+def _count_bits(
+    errors: Bits, validated: Bits | None, n_samples: int, voters: tuple[str, ...], engine: str
+) -> PairCounts:
+    tool = kernel(engine, errors.size * len(voters))
+    pair_errors = tool.and_counts_symmetric(errors)
+    if validated is None:
+        pair_rows: Matrix = np.broadcast_to(np.int64(n_samples), pair_errors.shape)
+        left_errors: Matrix = np.broadcast_to(pair_errors.diagonal()[:, None], pair_errors.shape)
+    else:
+        pair_rows = tool.and_counts_symmetric(validated)
+        left_errors = tool.and_counts(errors, validated)
+    return PairCounts(pair_rows, pair_errors, left_errors, voters)
