@@ -1,0 +1,95 @@
+"""Exact references for the tests: rationals, balls, and enumerations of every outcome."""
+
+import itertools
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+from flint import arb, fmpq
+from scipy.special import gammaln, xlogy
+
+
+def ball(number):
+    """The number itself, a float taken as the dyadic rational that it is."""
+    number = Fraction(number)
+    return arb(fmpq(number.numerator, number.denominator))
+
+
+# ---------------------------------------------------------------- inequalities, in balls
+
+
+def kl_ball(q, p):
+    """kl(q || p) for q and p as balls or numbers; infinite where it is."""
+    q, p = (x if isinstance(x, arb) else ball(x) for x in (q, p))
+    left = arb(0) if q == 0 else q * (q / p).log()
+    right = arb(0) if q == 1 else (1 - q) * ((1 - q) / (1 - p)).log()
+    return left + right
+
+
+def mixture_ball(p, p_hat, n, slopes, side):
+    """ln mean_j exp(n phi_j), the upper or the lower side."""
+    p, p_hat = (x if isinstance(x, arb) else ball(x) for x in (p, p_hat))
+    sign = -1 if side == "upper" else 1
+    total = arb(0)
+    for slope in map(ball, map(float, slopes)):
+        mean_exp = 1 + ((sign * slope).exp() - 1) * p
+        total += (n * (sign * slope * p_hat - mean_exp.log())).exp()
+    return (total / len(slopes)).log()
+
+
+def phi_ball(x):
+    """e^x - x - 1."""
+    return x.exp() - x - 1
+
+
+def xi_exact(n):
+    """sum_k C(n,k) (k/n)^k (1-k/n)^(n-k), as a fraction."""
+    total = sum(comb(n, k) * k**k * (n - k) ** (n - k) for k in range(n + 1))
+    return Fraction(total, n**n)
+
+
+def xi_ramanujan(n, shift):
+    """1 + Ramanujan's Q(n): above xi(n) at shift 8/45, below it at shift 2/21."""
+    half = ((arb(n) + 1).lgamma() + n - n * arb(n).log()).exp() / 2
+    return half + ball(Fraction(2, 3)) - 4 / (135 * (n + ball(shift)))
+
+
+def binomial_tail(n, k, p):
+    """P(Bin(n, p) <= k) as a ball."""
+    return (1 - p).beta_lower(arb(n - k), arb(k + 1), regularized=True)
+
+
+# ---------------------------------------------------------------- enumeration
+
+
+def binomial_masses(n, risks):
+    """P(Bin(n, p) = k), one row for each p."""
+    k = np.arange(n + 1)
+    log_choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    p = np.asarray(risks)[:, None]
+    return np.exp(log_choose + xlogy(k, p) + xlogy(n - k, 1 - p))
+
+
+def beside(values, count=401):
+    """A grid of [0, 1] with each value and its neighbours on both sides."""
+    values = np.asarray(values, dtype=float)
+    near = [np.nextafter(values, -1), values, np.nextafter(values, 2)]
+    return np.clip(np.concatenate([np.linspace(0, 1, count), *near]), 0, 1)
+
+
+def compositions(total, parts):
+    """All ways to write ``total`` as ``parts`` counts, one row each."""
+    cuts = itertools.combinations(range(total + parts - 1), parts - 1)
+    bars = np.array([(-1, *cut, total + parts - 1) for cut in cuts])
+    return np.diff(bars, axis=1) - 1
+
+
+def multinomial_masses(counts, chances):
+    """P(counts) under each row of ``chances``."""
+    log_ways = gammaln(counts.sum(axis=1) + 1) - gammaln(counts + 1).sum(axis=1)
+    return np.exp(log_ways + xlogy(counts, chances[:, None, :]).sum(axis=2))
+
+
+def simplex(steps, parts):
+    """The points of the simplex whose entries are multiples of 1 / steps."""
+    return compositions(steps, parts) / steps
