@@ -23,7 +23,7 @@ RANK = {
     for rank, names in enumerate(
         [
             ["_files", "_inputs", "_rounding"],
-            ["concentration"],
+            ["concentration", "_countsfile"],
             ["kernels"],
             ["_packing"],
             ["votes"],
