@@ -1,5 +1,6 @@
 # `make demo` and `make test` need Python 3.11 or newer and nothing else: no compiler, no git.
 PYTHON ?= python3
+WORKERS ?= 2
 BIN := .venv/bin
 ENV := .venv/.ready
 
@@ -13,7 +14,7 @@ demo: $(ENV)  ## train, weigh, certify and verify on bundled real data
 	$(BIN)/pacvote demo
 
 test: $(ENV)  ## the tests but for the slow ones, then `make check`
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 	@$(MAKE) --no-print-directory check
 
 check: $(ENV)  ## format, lint and types
@@ -22,7 +23,7 @@ check: $(ENV)  ## format, lint and types
 	$(BIN)/mypy
 
 validity: $(ENV)  ## the slow tests: do certificates hold as often as they claim?
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow
 
 bench: $(ENV)  ## time what must be fast
 	$(BIN)/python -m benchmarks
