@@ -29,6 +29,7 @@ RANK = {
             ["votes"],
             ["counts"],
             ["bounds"],
+            ["alternation"],
             ["minimize"],
             ["certificate"],
             ["ensemble"],
