@@ -1,0 +1,36 @@
+"""Weights for a majority vote, and a certificate of its error that anyone can check."""
+
+from pacvote.bounds import (
+    BOUNDS,
+    Bound,
+    BoundValue,
+    CBound,
+    CCBennett,
+    CCTandem,
+    FirstOrder,
+    Tandem,
+    Witness,
+    evaluate,
+)
+from pacvote.counts import PairCounts, count
+from pacvote.minimize import Solution, Status, minimize
+from pacvote.votes import Votes
+
+__all__ = [
+    "BOUNDS",
+    "Bound",
+    "BoundValue",
+    "CBound",
+    "CCBennett",
+    "CCTandem",
+    "FirstOrder",
+    "PairCounts",
+    "Solution",
+    "Status",
+    "Tandem",
+    "Votes",
+    "Witness",
+    "count",
+    "evaluate",
+    "minimize",
+]

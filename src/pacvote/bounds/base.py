@@ -1,0 +1,326 @@
+"""What every bound is made of: moments of the votes, one-sided claims, and a value with slopes.
+
+A bound is a function of a few *moments* (posterior means of what voters or pairs of voters did)
+and of KL(rho || pi). Its file says which claims it makes, how it splits delta among them, and
+how it puts them together; evaluation, gradients and minimisation follow from that.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from typing import ClassVar, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pacvote import concentration as on
+from pacvote._rounding import EPS, ln_inverse_upper, round_up
+from pacvote.counts import PairCounts
+
+Floats = NDArray[np.float64]
+Parameters = Mapping[str, float]
+Side = Literal["upper", "lower"]
+Inequality = Literal["mixture", "kl", "kl_paper"]
+Constants = Literal["sharp", "paper"]
+
+
+class Quantity(Enum):
+    """A posterior mean over voters or over pairs of voters, each between 0 and 1."""
+
+    GIBBS = "gibbs"
+    TANDEM = "tandem"
+    ONE_ERRS = "one_errs"
+    SPREAD_BOTH_ONE = "spread_both_one"
+    SPREAD_BOTH_NONE = "spread_both_none"
+    SPREAD_ONE_NONE = "spread_one_none"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What of the evidence may be known beforehand: numbers of rows and voters, no votes."""
+
+    n_voters: int
+    n_single: int
+    n_pair: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Posterior means at given weights; each is exact up to the relative error ``slack``."""
+
+    values: Mapping[Quantity, float]
+    divergence: float
+    slack: float
+
+    def upper(self, quantity: Quantity) -> float:
+        """Return the quantity's empirical value, rounded up."""
+        return min(1.0, self.values[quantity] * (1 + self.slack))
+
+    def lower(self, quantity: Quantity) -> float:
+        """Return the quantity's empirical value, rounded down."""
+        return self.values[quantity] * (1 - self.slack)
+
+
+@final
+class Evidence:
+    """The loss of each voter and pair as floats, computed from the counts when first needed."""
+
+    def __init__(self, counts: PairCounts) -> None:
+        self.counts = counts
+        self.sizes = Sizes(counts.n_voters, counts.n_single, counts.n_pair)
+        self._losses: dict[Quantity, Floats] = {}
+
+    def losses(self, quantity: Quantity) -> Floats:
+        """Return one number for each voter, or a symmetric matrix of one for each pair."""
+        if quantity not in self._losses:
+            self._losses[quantity] = self._compute(quantity)
+        return self._losses[quantity]
+
+    def _compute(self, quantity: Quantity) -> Floats:
+        counts = self.counts
+        if quantity is Quantity.GIBBS:
+            return np.asarray(counts.errors / counts.rows)
+        rows, both = counts.pair_rows, counts.pair_errors
+        if quantity is Quantity.TANDEM:
+            return np.asarray(both / rows)
+        one = counts.left_errors + counts.left_errors.T - 2 * both
+        if quantity is Quantity.ONE_ERRS:
+            return np.asarray(one / rows)
+        none = rows - both - one
+        unbiased = rows * np.maximum(rows - 1.0, 1.0)
+        left, right = {
+            Quantity.SPREAD_BOTH_ONE: (both, one),
+            Quantity.SPREAD_BOTH_NONE: (both, none),
+            Quantity.SPREAD_ONE_NONE: (one, none),
+        }[quantity]
+        return np.asarray(left / unbiased * right)
+
+    def gradient(self, quantity: Quantity, weights: Floats) -> Floats:
+        """Return the gradient of the quantity's posterior mean with respect to the weights."""
+        losses = self.losses(quantity)
+        return losses if losses.ndim == 1 else 2 * (losses @ weights)
+
+    def moments(
+        self, quantities: Sequence[Quantity], weights: Floats, prior: Floats
+    ) -> tuple[Moments, dict[Quantity, Floats]]:
+        """Return the moments at ``weights`` and their gradients."""
+        gradients = {q: self.gradient(q, weights) for q in quantities}
+        orders = {q: self.losses(q).ndim for q in quantities}
+        values = {q: float(gradients[q] @ weights) / orders[q] for q in quantities}
+        slack = 4 * (len(weights) + 8) * EPS
+        return Moments(values, divergence(weights, prior), slack), gradients
+
+
+def divergence(weights: Floats, prior: Floats) -> float:
+    """Return KL(weights || prior), rounded up; weights that are zero cost nothing."""
+    held = weights > 0
+    kept = weights[held]
+    terms = kept * np.log(kept / prior[held])
+    error = 4 * (len(weights) + 8) * EPS * float(np.abs(terms).sum() + 1)
+    return max(0.0, math.fsum(terms)) + error if np.any(weights != prior) else 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A claim that was made: enough to check it by forward evaluation, without solving.
+
+    ``share`` is what its event spends of delta, the whole grid of ``parameters`` included
+    (``grid`` points); claims with the same ``event`` hold together for one share.
+    """
+
+    event: str
+    quantity: str
+    side: Side
+    inequality: str
+    p_hat: float
+    n_samples: int
+    complexity: float
+    share: Fraction
+    value: float
+    grid: int = 1
+    parameters: Parameters = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A claim at given weights: its witness, and the slopes of its value."""
+
+    witness: Witness
+    by_moment: float
+    by_divergence: float
+
+    @property
+    def value(self) -> float:
+        """The claimed limit."""
+        return self.witness.value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Claim:
+    r"""A one-sided limit on a posterior mean, for all weights at once, and its share of delta.
+
+    ``mixture`` is the mixture of slopes, one event for each side; ``kl`` and ``kl_paper`` are
+    PAC-Bayes-kl with xi(n) and with 2 sqrt(n), one event for both sides.
+    """
+
+    quantity: Quantity
+    side: Side
+    inequality: Inequality
+    n_samples: int
+    share: Fraction
+
+    @property
+    def event(self) -> str:
+        """The event whose failure the share pays for."""
+        name = self.quantity.value
+        return f"{name} {self.side}" if self.inequality == "mixture" else name
+
+    def complexity(self, kl_divergence: float) -> float:
+        """Return KL(rho || pi), twice for pairs, plus ln(1/share) and what the form adds."""
+        order = 1 if self.quantity is Quantity.GIBBS else 2
+        extra = {"mixture": 0.0, "kl": on.ln_xi(self.n_samples)}.get(
+            self.inequality, on.ln_xi_paper(self.n_samples)
+        )
+        return round_up(order * kl_divergence + extra + ln_inverse_upper(self.share))
+
+    def resolve(self, moments: Moments) -> Resolved:
+        """Return the limit at these moments."""
+        upper = self.side == "upper"
+        p_hat = moments.upper(self.quantity) if upper else moments.lower(self.quantity)
+        complexity, n = self.complexity(moments.divergence), self.n_samples
+        if self.inequality == "mixture":
+            value, by_p, by_c = self._mixture(p_hat, complexity)
+        else:
+            solve = on.pac_bayes_kl_upper if upper else on.pac_bayes_kl_lower
+            value = solve(p_hat, complexity, n)
+            by_p, by_budget = on.kl_inverse_slopes(p_hat, value)
+            by_c = by_budget / n
+        order = 1 if self.quantity is Quantity.GIBBS else 2
+        return Resolved(self._witness(p_hat, complexity, value), by_p, order * by_c)
+
+    def _mixture(self, p_hat: float, complexity: float) -> tuple[float, float, float]:
+        n = self.n_samples
+        slopes = on.mixture_slopes(n, self.share)
+        if self.side == "upper":
+            value = on.mixture_upper(p_hat, complexity, n, slopes)
+            return value, *on.mixture_upper_slopes(value, p_hat, n, slopes)
+        value = on.mixture_lower(p_hat, complexity, n, slopes)
+        return value, *on.mixture_lower_slopes(value, p_hat, n, slopes)
+
+    def _witness(self, p_hat: float, complexity: float, value: float) -> Witness:
+        name, n = self.quantity.value, self.n_samples
+        return Witness(
+            self.event, name, self.side, self.inequality, p_hat, n, complexity, self.share, value
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A bound at given weights: its value before clipping to 1, and its slopes."""
+
+    value: float
+    parameters: Parameters
+    witnesses: tuple[Witness, ...]
+    by_moment: Mapping[Quantity, float]
+    by_divergence: float
+
+
+def combine(
+    value: float, parameters: Parameters, parts: Sequence[tuple[Resolved, float]], *more: Resolved
+) -> Outcome:
+    """Put claims together by the chain rule; ``parts`` pairs each with the value's slope in it.
+
+    ``more`` are claims that were paid for but do not move the value at these parameters.
+    """
+    by_moment: dict[Quantity, float] = {}
+    for claim, slope in parts:
+        quantity = Quantity(claim.witness.quantity)
+        by_moment[quantity] = by_moment.get(quantity, 0.0) + slope * claim.by_moment
+    by_divergence = sum(slope * claim.by_divergence for claim, slope in parts)
+    witnesses = tuple(claim.witness for claim, _ in parts) + tuple(c.witness for c in more)
+    return Outcome(value, parameters, witnesses, by_moment, by_divergence)
+
+
+class Bound(ABC):
+    """A bound on the risk of the weighted majority vote, for all weights at once."""
+
+    __slots__ = ()
+
+    constants: str
+    key: ClassVar[str]
+    quantities: ClassVar[tuple[Quantity, ...]]
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether the bound is proven as computed; no certificate is issued otherwise."""
+        return True
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether every pair of voters must share a validation row."""
+        return any(q is not Quantity.GIBBS for q in self.quantities)
+
+    def grid(self, sizes: Sizes, delta: Fraction) -> Sequence[Parameters]:
+        """Return the parameters that the minimiser must try one by one; one empty choice."""
+        del sizes, delta
+        return [{}]
+
+    @abstractmethod
+    def at(
+        self, moments: Moments, sizes: Sizes, delta: Fraction, parameters: Parameters
+    ) -> Outcome:
+        """Return the bound at these moments, at the best of the parameters left open."""
+
+
+class ClaimBound(Bound):
+    """A bound whose delta pays for claims on single moments, by fixed shares."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
+        """Return the claims; sizes and delta are all that they may depend on."""
+
+    @abstractmethod
+    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+        """Return the bound from its claims."""
+
+    def at(
+        self, moments: Moments, sizes: Sizes, delta: Fraction, parameters: Parameters
+    ) -> Outcome:
+        """Return the bound at these moments, at the best of the parameters left open."""
+        resolved = [claim.resolve(moments) for claim in self.claims(sizes, delta)]
+        return self.put_together(resolved, parameters)
+
+
+def one_form(constants: Constants) -> Inequality:
+    """Return the inequality that the constants stand for."""
+    return "mixture" if constants == "sharp" else "kl_paper"
+
+
+def tandem_and_gibbs(sizes: Sizes, delta: Fraction, constants: Constants) -> tuple[Claim, ...]:
+    """Return the claims of the Chebyshev-Cantelli family: tandem above, Gibbs above and below.
+
+    Sharp: nine tenths of delta for the tandem loss, a twentieth for each side of the Gibbs
+    loss (MLIS20's halves waste most of it). Paper: halves, the kl serving both sides.
+    """
+    gibbs, tandem, single, pair = Quantity.GIBBS, Quantity.TANDEM, sizes.n_single, sizes.n_pair
+    form = one_form(constants)
+    shares = (Fraction(9, 10), Fraction(1, 20)) if constants == "sharp" else (Fraction(1, 2),) * 2
+    return (
+        Claim(tandem, "upper", form, pair, delta * shares[0]),
+        Claim(gibbs, "upper", form, single, delta * shares[1]),
+        Claim(gibbs, "lower", form, single, delta * shares[1]),
+    )

@@ -1,0 +1,96 @@
+"""The C-bound: Chebyshev-Cantelli at its best mu, with the oracle quantities bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+from pacvote._rounding import round_up
+from pacvote.bounds.base import (
+    Claim,
+    ClaimBound,
+    Constants,
+    Outcome,
+    Parameters,
+    Quantity,
+    Resolved,
+    Sizes,
+    combine,
+    tandem_and_gibbs,
+)
+
+LEAST_REST = 1e-9  # below it the ratio has lost its digits
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CBound(ClaimBound):
+    r"""C-bound of Lacasse et al. (2007) (Thm. Cbound).
+
+    .. math:: L(\mathrm{MV}_\rho) \le \frac{t - g^2}{1/4 + t - g}, \quad g < 1/2,
+
+    Paper constants: upper and lower limits put where each makes the ratio largest, as in CTD of
+    Masegosa et al. (2020). Sharp: the largest ratio on the box of the limits, which stands at
+    ``t = t_upper`` and ``g = clip(2 t_upper, g_lower, g_upper)`` and equals `CCTandem` at its
+    best mu. Where ``g_upper >= 1/2`` the sharp bound falls back on the tandem bound.
+
+    Guarantee
+    ---------
+    With probability at least ``1 - delta`` over the validation rows, for all weights at once.
+    Rows i.i.d.; prior fixed beforehand; each voter validated on rows it was not trained on.
+    """
+
+    constants: Constants = "sharp"
+    key: ClassVar[str] = "c_bound"
+    quantities: ClassVar[tuple[Quantity, ...]] = (Quantity.TANDEM, Quantity.GIBBS)
+
+    def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
+        """Tandem loss from above, and in paper constants from below; Gibbs from both sides."""
+        claims = tandem_and_gibbs(sizes, delta, self.constants)
+        if self.constants == "sharp":
+            return claims
+        return (
+            *claims,
+            Claim(Quantity.TANDEM, "lower", "kl_paper", sizes.n_pair, delta / 2),
+        )
+
+    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+        """Return the largest ratio that the claims leave open."""
+        if self.constants == "sharp":
+            return _largest_on_box(claims, parameters)
+        tandem, above, below, tandem_below = claims
+        rest = 0.25 + tandem_below.value - above.value
+        if above.value >= 0.5 or rest <= LEAST_REST:
+            return combine(1.0, parameters, [], *claims)
+        over = tandem.value - below.value**2
+        parts = [
+            (tandem, 1 / rest),
+            (below, -2 * below.value / rest),
+            (tandem_below, -over / rest**2),
+            (above, over / rest**2),
+        ]
+        return combine(_ratio_upper(over, rest, tandem.value), parameters, parts)
+
+
+def _largest_on_box(claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+    tandem, above, below = claims
+    t = tandem.value
+    side = below if 2 * t < below.value else above
+    g = side.value
+    over, rest = t - g**2, 0.25 + t - g
+    inside = below.value <= 2 * t <= above.value
+    if inside or above.value >= 0.5 or over < 0 or rest <= LEAST_REST:
+        return combine(round_up(4 * t), parameters, [(tandem, 4.0)], above, below)
+    parts = [
+        (tandem, (0.5 - g) ** 2 / rest**2),
+        (side, (over - 2 * g * rest) / rest**2),
+    ]
+    idle = above if side is below else below
+    return combine(_ratio_upper(over, rest, t), parameters, parts, idle)
+
+
+def _ratio_upper(over: float, rest: float, tandem: float) -> float:
+    """Return over / rest, rounded up for the cancellation in both."""
+    return max(0.0, round_up(over / rest, (tandem + 0.25) / rest + abs(over) / rest**2))

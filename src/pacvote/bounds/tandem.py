@@ -1,0 +1,53 @@
+"""The tandem bound: four times the risk that two drawn voters err together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+from pacvote._rounding import round_up
+from pacvote.bounds.base import (
+    Claim,
+    ClaimBound,
+    Constants,
+    Outcome,
+    Parameters,
+    Quantity,
+    Resolved,
+    Sizes,
+    combine,
+    one_form,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tandem(ClaimBound):
+    r"""Second-order bound of Masegosa et al. (2020), Theorem 9.
+
+    .. math:: L(\mathrm{MV}_\rho) \le 4\,
+        \mathrm{kl}^{-1,+}\!\Big(\hat t_\rho,
+        \tfrac{2\mathrm{KL}(\rho\|\pi) + \ln(\xi(m)/\delta)}{m}\Big)
+
+    Sharp constants replace the kl inverse by the mixture of slopes.
+
+    Guarantee
+    ---------
+    With probability at least ``1 - delta`` over the validation rows, for all weights at once.
+    Rows i.i.d.; prior fixed beforehand; each voter validated on rows it was not trained on.
+    """
+
+    constants: Constants = "sharp"
+    key: ClassVar[str] = "tnd"
+    quantities: ClassVar[tuple[Quantity, ...]] = (Quantity.TANDEM,)
+
+    def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
+        """All of delta pays for the upper side of the tandem loss."""
+        return (Claim(Quantity.TANDEM, "upper", one_form(self.constants), sizes.n_pair, delta),)
+
+    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+        """Second-order Markov inequality (Thm. tandembound)."""
+        (tandem,) = claims
+        return combine(round_up(4 * tandem.value), parameters, [(tandem, 4.0)])
