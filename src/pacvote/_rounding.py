@@ -39,7 +39,7 @@ def outward(proved: Callable[[float], bool], guess: float, limit: float) -> floa
 def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Return about where the monotone ``function`` changes sign, or the end nearest to it."""
     at_low, at_high = function(low), function(high)
-    if at_low * at_high >= 0:
+    if (at_low < 0) == (at_high < 0) or not at_low or not at_high:
         return low if abs(at_low) <= abs(at_high) else high
     return float(brentq(function, low, high, xtol=TINY, rtol=4 * EPS, maxiter=2000, disp=False))
 
