@@ -27,14 +27,15 @@ def kl_ball(q, p):
 
 
 def mixture_ball(p, p_hat, n, slopes, side):
-    """ln mean_j exp(n phi_j), the upper or the lower side."""
+    """ln sum_j w_j exp(n phi_j), w_j in proportion to min(1, 1.5 / C_j): one side."""
     p, p_hat = (x if isinstance(x, arb) else ball(x) for x in (p, p_hat))
-    sign = -1 if side == "upper" else 1
-    total = arb(0)
-    for slope in map(ball, map(float, slopes)):
-        mean_exp = 1 + ((sign * slope).exp() - 1) * p
-        total += (n * (sign * slope * p_hat - mean_exp.log())).exp()
-    return (total / len(slopes)).log()
+    sign, total, mass = (-1 if side == "upper" else 1), arb(0), Fraction(0)
+    for slope in map(float, slopes):
+        share = min(Fraction(1), Fraction(3, 2) / Fraction(slope))
+        tilt = sign * ball(slope)
+        total += ball(share) * (n * (tilt * p_hat - (1 + (tilt.exp() - 1) * p).log())).exp()
+        mass += share
+    return (total / ball(mass)).log()
 
 
 def phi_ball(x):
