@@ -188,8 +188,8 @@ class PairCounts:
         ValueError
             For anything but counts that some table of rows can give.
         """
-        with _countsfile.refusing(path):
-            voters, arrays = _countsfile.load(path, _ARRAYS)
+        with _countsfile.opened(path) as archive:
+            voters, arrays = _countsfile.load(archive, _ARRAYS)
             return cls(**arrays, voters=voters)
 
 

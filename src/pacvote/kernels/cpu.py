@@ -265,7 +265,7 @@ def pack_unequal(
         return plain.pack_unequal(block, labels)
     whole = n_rows // 64 * 64
     packed = np.empty((n_voters, -(-n_rows // 64)), dtype=np.uint64)
-    step = _up(_PACK // n_voters, 64 * _LINE)
+    step = _up(_PACK // n_voters + 1, 64 * _LINE)
     task = partial(
         _pack_panel, _plain_view(block[:whole]), _plain_view(labels[:whole]), packed, step
     )
