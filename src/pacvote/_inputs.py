@@ -54,7 +54,8 @@ def _from_native(data: Any, argument: str) -> Any:
     try:
         return nw.from_native(data, pass_through=True, eager_only=True, allow_series=True)
     except (nw.exceptions.NarwhalsError, ValueError) as error:
-        msg = f"`{argument}` is not a table with one name per column: {str(error).splitlines()[0]}"
+        reason = " ".join(str(error).split())
+        msg = f"`{argument}` is not a table with one name per column: {reason}"
         raise ValueError(msg) from error
 
 
