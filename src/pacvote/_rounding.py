@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 EPS = 2.0**-52
@@ -23,6 +25,13 @@ def round_up(value: float, size: float | None = None) -> float:
 def round_down(value: float, size: float | None = None) -> float:
     """Return a float below ``value`` by 16 units in the last place of ``size``."""
     return -round_up(-value, size)
+
+
+def to_12_bits(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round to 12 significant bits: grids of such numbers are the same on every machine."""
+    mantissa, exponent = np.frexp(values)
+    rounded: NDArray[np.float64] = np.ldexp(np.round(mantissa * 4096) / 4096, exponent)
+    return rounded
 
 
 def outward(proved: Callable[[float], bool], guess: float, limit: float) -> float:

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from pacvote import concentration as on
 from pacvote._rounding import ln_inverse_upper
 from pacvote.bounds.base import Floats, Parameters, Quantity, divergence
-from pacvote.bounds.ccpbb import MU_PAPER, grids
+from pacvote.bounds.ccpbb import MU_PAPER, grids_paper
 from pacvote.bounds.registry import Problem
 
 Bools = NDArray[np.bool_]
@@ -246,7 +246,7 @@ def _bennett(mu: float, problem: Problem, weights: Floats) -> Relaxed:
     length = max(1 - mu, 1 - 2 * mu)
     mean, spread = _mu_matrices(problem, mu)
     price = 2 * divergence(weights, problem.prior) + ln_inverse_upper(delta / 2)
-    lambdas, gammas = grids(n, delta, 1)
+    lambdas, gammas = grids_paper(n, delta)
     average, variance = float(weights @ mean @ weights), float(weights @ spread @ weights)
     lam = _nearest(lambdas, on.variance_lambda(variance, price, n, length))
     keep = 1 - lam * n / (2 * (n - 1))

@@ -33,6 +33,7 @@ from pacvote._rounding import (
     root,
     round_down,
     round_up,
+    to_12_bits,
 )
 
 Floats = NDArray[np.float64]
@@ -163,15 +164,23 @@ def split_kl_upper(
 def mixture_slopes(n: int, delta: float | Fraction) -> Floats:
     """Return the slopes of the mixture bounds: functions of ``n`` and ``delta`` only.
 
-    Geometric, by steps of at most 1.5, from min(1, sqrt(8 ln(1/delta) / n)), the least that is
+    Geometric, by steps of at most 1.6, from min(1, sqrt(8 ln(1/delta) / n)), the least that is
     ever best, to 6. Each is rounded to 12 bits: every machine and checker has the same numbers.
     """
     check_rows(n)
     least = min(1.0, math.sqrt(8 * ln_inverse_upper(delta) / n)) or 1.0
-    count = max(6, 1 + math.ceil(math.log(LARGEST_SLOPE / least) / math.log(1.5)))
-    mantissa, exponent = np.frexp(np.geomspace(least, LARGEST_SLOPE, count))
-    rounded: Floats = np.ldexp(np.round(mantissa * 4096) / 4096, exponent)
-    return rounded
+    count = max(6, 1 + math.ceil(math.log(LARGEST_SLOPE / least) / math.log(1.6)))
+    return to_12_bits(np.geomspace(least, LARGEST_SLOPE, count))
+
+
+def mixture_weights(slopes: Floats) -> Floats:
+    """Return the weights of the slopes: equal up to 1.5, then falling as 1 / slope.
+
+    Large slopes serve claims near p_hat = 0 alone, small ones the rest.
+    """
+    mass = np.minimum(1, 1.5 / slopes)
+    weights: Floats = mass / mass.sum()
+    return weights
 
 
 def _upper_exponents(p: float, p_hat: float, n: int, slopes: Floats) -> tuple[Floats, Floats]:
@@ -185,9 +194,9 @@ def _lower_exponents(p: float, p_hat: float, n: int, slopes: Floats) -> tuple[Fl
     return n * (gain - loss), 24 * EPS * n * (gain + loss)
 
 
-def _ln_mean_exp(exponents: Floats) -> float:
+def _ln_mixture(exponents: Floats, slopes: Floats) -> float:
     top = float(exponents.max())
-    return top + math.log(float(np.exp(exponents - top).sum()) / len(exponents))
+    return top + math.log(float(mixture_weights(slopes) @ np.exp(exponents - top)))
 
 
 def _mixture(
@@ -207,18 +216,18 @@ def _mixture(
 
     def proved(p: float) -> bool:
         value, error = exponents(p, p_hat, n, slopes)
-        total = _ln_mean_exp(value - error)
+        total = _ln_mixture(value - error, slopes)
         return total - 64 * EPS * (1 + abs(total)) >= complexity
 
     guess = root(
-        lambda p: _ln_mean_exp(exponents(p, p_hat, n, slopes)[0]) - complexity,
+        lambda p: _ln_mixture(exponents(p, p_hat, n, slopes)[0], slopes) - complexity,
         *sorted((p_hat, limit)),
     )
     return outward(proved, guess, limit)
 
 
 def mixture_upper(p_hat: float, complexity: float, n: int, slopes: Floats) -> float:
-    r"""Return the largest p with ln mean_j exp(n phi_j) <= complexity, rounded up.
+    r"""Return the largest p with ln sum_j w_j exp(n phi_j) <= complexity, rounded up.
 
     phi_j = -ln(1 - (1 - e^-C_j) p) - C_j p_hat for the ``slopes`` C_j, fixed beforehand;
     ``complexity`` is KL + ln(1/delta): no ln xi(n), no union over the slopes.
@@ -227,7 +236,7 @@ def mixture_upper(p_hat: float, complexity: float, n: int, slopes: Floats) -> fl
 
 
 def mixture_lower(p_hat: float, complexity: float, n: int, slopes: Floats) -> float:
-    r"""Return the least p with ln mean_j exp(n phi_j) <= complexity, rounded down.
+    r"""Return the least p with ln sum_j w_j exp(n phi_j) <= complexity, rounded down.
 
     phi_j = C_j p_hat - ln(1 + (e^C_j - 1) p). An event of its own: the upper side's
     share of delta does not pay for it.
@@ -239,7 +248,7 @@ def mixture_upper_slopes(p: float, p_hat: float, n: int, slopes: Floats) -> tupl
     """Return (dp/dp_hat, dp/dcomplexity) at p = mixture_upper(p_hat, ...)."""
     if p >= 1:
         return 0.0, 0.0
-    share = _softmax(_upper_exponents(p, p_hat, n, slopes)[0])
+    share = _posterior(_upper_exponents(p, p_hat, n, slopes)[0], slopes)
     rise = -np.expm1(-slopes)
     by_p = n * float(share @ (rise / (1 - rise * p)))
     return n * float(share @ slopes) / by_p, 1 / by_p
@@ -249,14 +258,14 @@ def mixture_lower_slopes(p: float, p_hat: float, n: int, slopes: Floats) -> tupl
     """Return (dp/dp_hat, dp/dcomplexity) at p = mixture_lower(p_hat, ...)."""
     if p <= 0:
         return 0.0, 0.0
-    share = _softmax(_lower_exponents(p, p_hat, n, slopes)[0])
+    share = _posterior(_lower_exponents(p, p_hat, n, slopes)[0], slopes)
     rise = np.expm1(slopes)
     by_p = n * float(share @ (rise / (1 + rise * p)))
     return n * float(share @ slopes) / by_p, -1 / by_p
 
 
-def _softmax(exponents: Floats) -> Floats:
-    mass = np.exp(exponents - exponents.max())
+def _posterior(exponents: Floats, slopes: Floats) -> Floats:
+    mass = mixture_weights(slopes) * np.exp(exponents - exponents.max())
     share: Floats = mass / mass.sum()
     return share
 
@@ -358,9 +367,9 @@ def bennett_gamma(variance: float, complexity: float, n: int, length: float) -> 
 def variance_upper(
     variance_hat: float, complexity: float, n: int, lam: float, length: float
 ) -> float:
-    """Bound the posterior mean variance by the empirical one (Thm. var-bound), one fixed ``lam``.
+    """Bound the posterior mean variance by the empirical one (Thm. var-bound).
 
-    ``lam`` lies in (0, 2(n-1)/n). Never above length^2 / 4, the largest variance there is.
+    At one ``lam`` in (0, 2(n-1)/n), fixed beforehand. No variance exceeds length^2 / 4.
     """
     check_rows(n, 2)
     check_size(variance_hat=variance_hat, complexity=complexity, length=length)
@@ -370,7 +379,7 @@ def variance_upper(
         raise ValueError(msg)
     slack = 1 + 4 / keep
     value = variance_hat / keep + length**2 * complexity / (n * lam * keep)
-    return min(round_up(length**2 / 4), round_up(value, value * slack))
+    return round_up(value, value * slack)
 
 
 def variance_lambda(variance_hat: float, complexity: float, n: int, length: float) -> float:
