@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.integer[Any]]
     Unsigned = NDArray[np.unsignedinteger[Any]]
 
-_CHUNK = 1 << 24  # votes that are read at a time
+_CHUNK = 1 << 25  # votes that are read at a time
 _LOOKUP = 1 << 16  # labels within such a range are coded by looking them up
 
 
