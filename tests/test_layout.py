@@ -31,6 +31,8 @@ RANK = {
             ["bounds"],
             ["alternation"],
             ["minimize"],
+            ["exact"],
+            ["_certificatefile"],
             ["certificate"],
             ["ensemble"],
             ["adapters", "displays", "tables"],

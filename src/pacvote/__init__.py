@@ -12,6 +12,7 @@ from pacvote.bounds import (
     Witness,
     evaluate,
 )
+from pacvote.certificate import Certificate, certify
 from pacvote.counts import PairCounts, count
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
@@ -23,6 +24,7 @@ __all__ = [
     "CBound",
     "CCBennett",
     "CCTandem",
+    "Certificate",
     "FirstOrder",
     "PairCounts",
     "Solution",
@@ -30,6 +32,7 @@ __all__ = [
     "Tandem",
     "Votes",
     "Witness",
+    "certify",
     "count",
     "evaluate",
     "minimize",

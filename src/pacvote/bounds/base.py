@@ -24,8 +24,9 @@ from pacvote.counts import PairCounts
 
 Floats = NDArray[np.float64]
 Parameters = Mapping[str, float]
+Limits = Mapping[tuple[str, str], Fraction]  # by quantity and side
 Side = Literal["upper", "lower"]
-Inequality = Literal["mixture", "kl", "kl_paper"]
+Inequality = Literal["mixture", "kl_paper"]
 Constants = Literal["sharp", "paper"]
 
 
@@ -169,8 +170,8 @@ class Resolved:
 class Claim:
     r"""A one-sided limit on a posterior mean, for all weights at once, and its share of delta.
 
-    ``mixture`` is the mixture of slopes, one event for each side; ``kl`` and ``kl_paper`` are
-    PAC-Bayes-kl with xi(n) and with 2 sqrt(n), one event for both sides.
+    ``mixture`` is the mixture of slopes, one event for each side; ``kl_paper`` is PAC-Bayes-kl
+    with 2 sqrt(n), one event for both sides.
     """
 
     quantity: Quantity
@@ -188,9 +189,7 @@ class Claim:
     def complexity(self, kl_divergence: float) -> float:
         """Return KL(rho || pi), twice for pairs, plus ln(1/share) and what the form adds."""
         order = 1 if self.quantity is Quantity.GIBBS else 2
-        extra = {"mixture": 0.0, "kl": on.ln_xi(self.n_samples)}.get(
-            self.inequality, on.ln_xi_paper(self.n_samples)
-        )
+        extra = on.ln_xi_paper(self.n_samples) if self.inequality == "kl_paper" else 0.0
         return round_up(order * kl_divergence + extra + ln_inverse_upper(self.share))
 
     def resolve(self, moments: Moments) -> Resolved:
@@ -282,6 +281,10 @@ class Bound(ABC):
         self, moments: Moments, sizes: Sizes, delta: Fraction, parameters: Parameters
     ) -> Outcome:
         """Return the bound at these moments, at the best of the parameters left open."""
+
+    @abstractmethod
+    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+        """Return the bound from the limits that its claims set, in exact numbers."""
 
 
 class ClaimBound(Bound):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
@@ -12,6 +12,7 @@ from pacvote.bounds.base import (
     Claim,
     ClaimBound,
     Constants,
+    Limits,
     Outcome,
     Parameters,
     Quantity,
@@ -21,6 +22,7 @@ from pacvote.bounds.base import (
     tandem_and_gibbs,
 )
 
+HALF = Fraction(1, 2)
 LEAST_REST = 1e-9  # below it the ratio has lost its digits
 
 
@@ -72,6 +74,18 @@ class CBound(ClaimBound):
             (above, over / rest**2),
         ]
         return combine(_ratio_upper(over, rest, tandem.value), parameters, parts)
+
+    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+        """Return the largest ratio that the claims leave open, in exact numbers."""
+        del parameters
+        t = limits["tandem", "upper"]
+        above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
+        if self.constants == "paper":
+            over, rest = t - below**2, Fraction(1, 4) + limits["tandem", "lower"] - above
+            return max(over, Fraction(0)) / rest if above < HALF and rest > 0 else Fraction(1)
+        g = min(max(2 * t, below), above)
+        flat = g == 2 * t or above >= HALF or t < g**2
+        return 4 * t if flat else (t - g**2) / (Fraction(1, 4) + t - g)
 
 
 def _largest_on_box(claims: Sequence[Resolved], parameters: Parameters) -> Outcome:

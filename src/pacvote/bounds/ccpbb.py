@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +15,7 @@ from pacvote._rounding import ln_inverse_upper, round_up, to_12_bits
 from pacvote.bounds.base import (
     Bound,
     Floats,
+    Limits,
     Moments,
     Outcome,
     Parameters,
@@ -88,6 +89,10 @@ class CCBennett(Bound):
         choices = [{**parameters, **point} for point in self.grid(sizes, delta)]
         outcomes = (self._at_mu(moments, sizes.n_pair, delta, choice) for choice in choices)
         return min(outcomes, key=lambda outcome: outcome.value)
+
+    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+        """Chebyshev-Cantelli inequality on the mu-tandem loss (Thm. MVBen), in exact numbers."""
+        return limits["mu_tandem", "upper"] / (Fraction(1, 2) - parameters["mu"]) ** 2
 
     def _at_mu(self, moments: Moments, n: int, delta: Fraction, parameters: Parameters) -> Outcome:
         loss = _MuLoss.at(moments, parameters["mu"], n)

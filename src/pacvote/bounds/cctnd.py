@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
@@ -11,6 +11,7 @@ from pacvote.bounds.base import (
     Claim,
     ClaimBound,
     Constants,
+    Limits,
     Outcome,
     Parameters,
     Quantity,
@@ -58,6 +59,13 @@ class CCTandem(ClaimBound):
         scale = (0.5 - mu) ** 2
         parts = [(tandem, 1 / scale), (used, -2 * mu / scale)]
         return combine(value, {"mu": mu}, parts, idle)
+
+    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+        """Chebyshev-Cantelli inequality, in exact numbers."""
+        mu = parameters["mu"]
+        gibbs = limits["gibbs", "lower" if mu >= 0 else "upper"]
+        over = limits["tandem", "upper"] - 2 * mu * gibbs + mu * mu
+        return over / (Fraction(1, 2) - mu) ** 2
 
 
 def best_mu(tandem_upper: float, gibbs_upper: float, gibbs_lower: float) -> float:

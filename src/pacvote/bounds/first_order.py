@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
@@ -12,6 +12,7 @@ from pacvote.bounds.base import (
     Claim,
     ClaimBound,
     Constants,
+    Limits,
     Outcome,
     Parameters,
     Quantity,
@@ -51,3 +52,8 @@ class FirstOrder(ClaimBound):
         """Markov's inequality."""
         (gibbs,) = claims
         return combine(round_up(2 * gibbs.value), parameters, [(gibbs, 2.0)])
+
+    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+        """Markov's inequality, in exact numbers."""
+        del parameters
+        return 2 * limits["gibbs", "upper"]

@@ -100,6 +100,11 @@ class Problem:
         pi = np.full(m, 1 / m) if prior is None else simplex("prior", prior, m)
         return Problem(bound, Evidence(counts), share, pi)
 
+    @staticmethod
+    def unchecked(bound: Bound, counts: PairCounts, delta: Fraction, prior: Floats) -> Problem:
+        """Return a problem whose counts need not bear any bound."""
+        return Problem(bound, Evidence(counts), delta, prior)
+
     def outcome(self, weights: Floats, parameters: Parameters) -> Outcome:
         """Return the bound at ``weights``."""
         for name in parameters:

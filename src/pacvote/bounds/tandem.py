@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
@@ -12,6 +12,7 @@ from pacvote.bounds.base import (
     Claim,
     ClaimBound,
     Constants,
+    Limits,
     Outcome,
     Parameters,
     Quantity,
@@ -51,3 +52,8 @@ class Tandem(ClaimBound):
         """Second-order Markov inequality (Thm. tandembound)."""
         (tandem,) = claims
         return combine(round_up(4 * tandem.value), parameters, [(tandem, 4.0)])
+
+    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+        """Second-order Markov inequality, in exact numbers."""
+        del parameters
+        return 4 * limits["tandem", "upper"]

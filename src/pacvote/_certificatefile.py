@@ -1,0 +1,158 @@
+"""The file of a certificate: JSON with exact numbers, read as if an enemy had written it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pacvote.exact import ExactClaim
+
+if TYPE_CHECKING:
+    from pacvote.certificate import Certificate
+
+    C = TypeVar("C", bound=Certificate)
+
+LARGEST_FILE = 64 * 2**20
+LONGEST_NUMBER = 400  # digits of a numerator or denominator
+
+
+def to_json(certificate: Certificate, protocol: int) -> str:
+    """Return the canonical text: a line for each key in fixed order, "p/q", no floats."""
+    fields_ = {name: getattr(certificate, name) for name in _names(type(certificate))}
+    fields_["claims"] = [asdict(claim) for claim in certificate.claims]
+    lines = (
+        f' "{name}": {json.dumps(value, default=_plain)}'
+        for name, value in {"protocol": protocol, **fields_}.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
+    msg = f"{type(value).__name__} has no place in a certificate"
+    raise TypeError(msg)
+
+
+def from_json(kind: type[C], data: bytes, protocol: int) -> C:
+    """Return the certificate that `to_json` wrote, or ValueError in one line."""
+    try:
+        return _parse(kind, data, protocol)
+    except (ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        msg = f"`path` is not a certificate of protocol {protocol}: {reason}"
+        raise ValueError(msg) from None
+
+
+def _parse(kind: type[C], data: bytes, protocol: int) -> C:
+    if len(data) > LARGEST_FILE:
+        msg = f"{len(data)} bytes are too many"
+        raise ValueError(msg)
+    raw = json.loads(
+        data.decode("utf-8", errors="strict"),
+        object_pairs_hook=_no_duplicates,
+        parse_float=_refuse_float,
+        parse_constant=_refuse_float,
+        parse_int=_short_integer,
+    )
+    if not isinstance(raw, dict) or raw.pop("protocol", None) != protocol:
+        msg = "no such protocol"
+        raise ValueError(msg)
+    return kind(**_read(raw, _CERTIFICATE))
+
+
+def _read(raw: object, readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    if not isinstance(raw, dict) or set(raw) != set(readers):
+        found = sorted(raw) if isinstance(raw, dict) else type(raw).__name__
+        msg = f"it must have the keys {', '.join(readers)}, but has {found}"
+        raise ValueError(msg)
+    return {name: read(raw[name]) for name, read in readers.items()}
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        msg = "a key stands twice"
+        raise ValueError(msg)
+    return dict(pairs)
+
+
+def _refuse_float(text: str) -> object:
+    msg = f"{text[:20]} is not exact; numbers are integers or fractions"
+    raise ValueError(msg)
+
+
+def _short_integer(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        msg = f"a number has {len(text)} digits"
+        raise ValueError(msg)
+    return int(text)
+
+
+def _is(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            msg = f"{str(value)[:40]!r} must be {kind.__name__}"
+            raise ValueError(msg)
+        return value
+
+    return read
+
+
+def _fraction(value: object) -> Fraction:
+    text = _is(str)(value)
+    if len(text) > 2 * LONGEST_NUMBER or "." in text or "e" in text.lower():
+        msg = f"{text[:40]!r} is not a fraction"
+        raise ValueError(msg)
+    fraction = Fraction(text)
+    if f"{fraction.numerator}/{fraction.denominator}" != text:
+        msg = f"{text[:40]!r} is not a fraction in lowest terms"
+        raise ValueError(msg)
+    return fraction
+
+
+def _many(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: tuple(read(item) for item in _is(list)(value))
+
+
+def _named_fractions(value: object) -> dict[str, Fraction]:
+    return {name: _fraction(number) for name, number in _is(dict)(value).items()}
+
+
+_CLAIM: dict[str, Callable[[Any], Any]] = {
+    "event": _is(str),
+    "quantity": _is(str),
+    "side": _is(str),
+    "inequality": _is(str),
+    "p_hat": _fraction,
+    "n_samples": _is(int),
+    "complexity": _fraction,
+    "share": _fraction,
+    "grid": _is(int),
+    "value": _fraction,
+    "parameters": _named_fractions,
+}
+
+_CERTIFICATE: dict[str, Callable[[Any], Any]] = {
+    "bound": _is(str),
+    "constants": _is(str),
+    "exact_risk": _fraction,
+    "delta": _fraction,
+    "voters": _many(_is(str)),
+    "weight_integers": _many(_is(int)),
+    "prior_integers": _many(_is(int)),
+    "parameters": _named_fractions,
+    "claims": _many(lambda raw: ExactClaim(**_read(raw, _CLAIM))),
+    "n_single": _is(int),
+    "n_pair": _is(int),
+    "evidence_sha256": _is(str),
+    "assumptions": _many(_is(str)),
+    "version": _is(str),
+    "created": _is(str),
+}

@@ -1,0 +1,234 @@
+"""Certificates: a claim about a vote's risk, and all that is needed to check it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pacvote import _certificatefile as files
+from pacvote._files import atomic_write
+from pacvote.bounds.base import Bound, Floats, Limits
+from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
+from pacvote.counts import PairCounts, count
+from pacvote.exact import UNIT, ExactClaim, ExactMoments, exact_claims, to_integers
+from pacvote.minimize import minimize
+from pacvote.votes import Votes
+
+PROTOCOL = 1
+
+ASSUMPTIONS = (
+    "The validation rows and the future rows are independent draws from one distribution: "
+    "no groups, no duplicates by construction, no order in time, no drift.",
+    "No voter was influenced by the rows it is validated on, labelled or not, in training, "
+    "preprocessing, selection or tuning.",
+    "Which voter is validated on which row was decided without looking at that row.",
+    "The prior, delta, the bound and its constants were fixed before the validation rows were "
+    "seen.",
+    "The claim is about the hard vote with exactly these weights; ties may fall either way.",
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """With probability at least 1 - delta, the weighted vote errs on at most ``risk`` of rows.
+
+    Every number is exact: weights and prior are integers over a common denominator, limits and
+    shares of delta are fractions. ``save`` writes JSON; equal certificates give equal bytes.
+    """
+
+    bound: str
+    constants: str
+    exact_risk: Fraction
+    delta: Fraction
+    voters: tuple[str, ...]
+    weight_integers: tuple[int, ...]
+    prior_integers: tuple[int, ...]
+    parameters: Mapping[str, Fraction]
+    claims: tuple[ExactClaim, ...]
+    n_single: int
+    n_pair: int
+    evidence_sha256: str
+    assumptions: tuple[str, ...]
+    version: str
+    created: str
+
+    @property
+    def risk(self) -> float:
+        """The claimed limit on the vote's risk, a float above no smaller one."""
+        return float(self.exact_risk)
+
+    @property
+    def confidence(self) -> float:
+        """1 - delta."""
+        return float(1 - self.delta)
+
+    @property
+    def weights(self) -> Floats:
+        """The weights of the vote, exactly those that the claim is about."""
+        return np.array(self.weight_integers, dtype=np.float64) / UNIT
+
+    @property
+    def weight_numerators(self) -> NDArray[np.int64]:
+        """The weights as integers: with them a tie is a tie."""
+        return np.array(self.weight_integers, dtype=np.int64)
+
+    @property
+    def prior(self) -> Floats:
+        """The prior of the vote."""
+        return np.array(self.prior_integers, dtype=np.float64) / sum(self.prior_integers)
+
+    @property
+    def ledger(self) -> dict[str, Fraction]:
+        """What each event spends of delta; claims of one event are paid for once."""
+        return {claim.event: claim.share for claim in self.claims}
+
+    def __str__(self) -> str:
+        return (
+            f"With {self.confidence:.4g} confidence this weighted vote of {len(self.voters)} "
+            f"voters errs on at most {percent_up(self.exact_risk)} of future data "
+            f"(bound {self.bound!r})."
+        )
+
+    def to_json(self) -> str:
+        """Return the certificate as text in its canonical form."""
+        return files.to_json(self, PROTOCOL)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate to a JSON file; the file appears whole or not at all."""
+        atomic_write(path, self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` has written; ValueError for anything else."""
+        return files.from_json(cls, Path(path).read_bytes(), PROTOCOL)
+
+
+def certify(
+    evidence: Votes | PairCounts,
+    *,
+    bound: str | Bound = "cctnd",
+    delta: float | Fraction = 0.05,
+    weights: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
+) -> Certificate:
+    """Issue a certificate for a weighted vote.
+
+    Parameters
+    ----------
+    evidence : Votes or PairCounts
+        The validation rows, counted or to be counted.
+    bound : str or Bound, default="cctnd"
+        A key of ``BOUNDS`` or a bound object; it must be sound.
+    delta : float or Fraction, default=0.05
+        Probability with which the certificate may be wrong.
+    weights : array-like of shape (n_voters,), default=None
+        Weights to certify; by default those that minimise the bound. They are rounded to
+        multiples of 2^-40, and the certificate is about the rounded ones.
+    prior : array-like of shape (n_voters,), default=None
+        Weights fixed before the validation rows were seen; uniform by default.
+
+    Returns
+    -------
+    Certificate
+
+    Guarantee
+    ---------
+    Under the certificate's ``assumptions``, the probability over the validation rows that it
+    claims too little is at most ``delta``.
+    """
+    chosen = resolve(bound)
+    if not chosen.sound:
+        msg = (
+            f"`bound` {chosen.key!r} with constants={chosen.constants!r} is not proven, so no "
+            'certificate is issued from it; use constants="sharp"'
+        )
+        raise ValueError(msg)
+    counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
+    prior_integers = _prior_integers(prior, counts.n_voters)
+    rounded = np.array(prior_integers, dtype=np.float64) / sum(prior_integers)
+    if weights is None:
+        weights = minimize(chosen, counts, delta=delta, prior=rounded).weights
+    integers = to_integers(simplex("weights", weights, counts.n_voters))
+    problem = Problem.of(chosen, counts, delta, rounded)
+    outcome = problem.outcome(np.array(integers, dtype=np.float64) / UNIT, {})
+    claims = exact_claims(outcome.witnesses, ExactMoments(counts, integers, prior_integers))
+    parameters = {name: Fraction(value) for name, value in outcome.parameters.items()}
+    limits: Limits = {(claim.quantity, claim.side): claim.value for claim in claims}
+    risk = min(Fraction(1), Fraction(ceil(chosen.formula(limits, parameters) * UNIT), UNIT))
+    return _issue(problem, risk, integers, prior_integers, parameters, claims)
+
+
+def vacuous(
+    counts: PairCounts,
+    *,
+    bound: str | Bound = "cctnd",
+    delta: float | Fraction = 0.05,
+    prior: ArrayLike | None = None,
+) -> Certificate:
+    """Issue the certificate that claims nothing: risk 1, the prior's weights.
+
+    For evidence that bears no bound, such as a pair of voters without a common row.
+    """
+    prior_integers = _prior_integers(prior, counts.n_voters)
+    total = sum(prior_integers)
+    rounded = np.array(prior_integers, dtype=np.float64) / total
+    problem = Problem.unchecked(resolve(bound), counts, exact_delta(delta), rounded)
+    return _issue(problem, Fraction(1), to_integers(rounded), prior_integers, {}, ())
+
+
+def _prior_integers(prior: ArrayLike | None, n_voters: int) -> tuple[int, ...]:
+    return (1,) * n_voters if prior is None else to_integers(simplex("prior", prior, n_voters))
+
+
+def _issue(
+    problem: Problem,
+    risk: Fraction,
+    weights: tuple[int, ...],
+    prior: tuple[int, ...],
+    parameters: Mapping[str, Fraction],
+    claims: tuple[ExactClaim, ...],
+) -> Certificate:
+    counts = problem.evidence.counts
+    return Certificate(
+        problem.bound.key,
+        problem.bound.constants,
+        risk,
+        problem.delta,
+        counts.voters,
+        weights,
+        prior,
+        parameters,
+        claims,
+        counts.n_single,
+        counts.n_pair,
+        fingerprint(counts),
+        ASSUMPTIONS,
+        importlib.metadata.version("pacvote"),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def fingerprint(counts: PairCounts) -> str:
+    """Return the SHA-256 of the counts: the voters as JSON, then three int64 matrices."""
+    digest = hashlib.sha256(json.dumps(counts.voters).encode())
+    for array in (counts.pair_rows, counts.pair_errors, counts.left_errors):
+        digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    return digest.hexdigest()
+
+
+def percent_up(risk: Fraction) -> str:
+    """Return a percentage with two decimals, rounded up: never less than is claimed."""
+    return f"{ceil(risk * 10_000) / 100:.2f} %"

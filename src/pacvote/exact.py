@@ -1,0 +1,281 @@
+"""The numbers of a certificate: from integers, by exact and 60-digit arithmetic, on a grid.
+
+The minimiser's floats only pick weights. Here each empirical mean is an exact fraction, each
+complexity is rounded up to a multiple of 2^-60, and each limit is the *tightest* multiple of
+2^-40 at which its inequality can be checked by forward evaluation. So the same evidence and
+weights give the same certificate, and a looser number is not one that was issued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from math import ceil, floor
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pacvote.bounds.base import Quantity, Side, Witness
+from pacvote.concentration import mixture_slopes
+from pacvote.counts import PairCounts
+
+Integers = NDArray[np.int64]
+
+DIGITS = 60
+FINE = 2**60  # empirical means and complexities are multiples of 1 / FINE
+UNIT = 2**40  # weights and limits are multiples of 1 / UNIT
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ExactClaim:
+    """A claim in exact numbers: what `Witness` says in floats."""
+
+    event: str
+    quantity: str
+    side: Side
+    inequality: str
+    p_hat: Fraction
+    n_samples: int
+    complexity: Fraction
+    share: Fraction
+    grid: int
+    value: Fraction
+    parameters: Mapping[str, Fraction]
+
+
+def to_integers(values: NDArray[np.float64]) -> tuple[int, ...]:
+    """Round a simplex point to integers that sum to 2^40; what is positive stays positive."""
+    scaled = [Fraction(float(v)) * UNIT for v in values]
+    whole = [max(floor(x), 1) if x > 0 else 0 for x in scaled]
+    missing = UNIT - sum(whole)
+    by_rest = sorted(range(len(whole)), key=lambda i: (whole[i] - scaled[i], i))
+    if missing < 0:  # many tiny entries were raised to 1: the largest pays
+        whole[max(range(len(whole)), key=whole.__getitem__)] += missing
+    for i in by_rest[: max(0, missing)]:
+        whole[i] += 1
+    return tuple(whole)
+
+
+@final
+class ExactMoments:
+    """Posterior means as fractions, and KL(rho || pi), at integer weights and prior."""
+
+    def __init__(self, counts: PairCounts, weights: Sequence[int], prior: Sequence[int]) -> None:
+        self.counts, self.weights, self.prior = counts, weights, prior
+        self.total, self.prior_total = sum(weights), sum(prior)
+        self._means: dict[Quantity, Fraction] = {}
+
+    def mean(self, quantity: Quantity) -> Fraction:
+        """Return the quantity's posterior mean."""
+        if quantity not in self._means:
+            self._means[quantity] = self._mean(quantity)
+        return self._means[quantity]
+
+    def _mean(self, quantity: Quantity) -> Fraction:
+        counts = self.counts
+        held = [i for i, weight in enumerate(self.weights) if weight]
+        if quantity is Quantity.GIBBS:
+            rows, errors = counts.rows.tolist(), counts.errors.tolist()
+            parts = (Fraction(self.weights[i] * errors[i], rows[i]) for i in held)
+            return sum(parts, start=Fraction(0)) / self.total
+        held_weights = np.array([self.weights[i] for i in held], dtype=object)
+        by_size: dict[int, int] = {}
+        for i, weight in zip(held, held_weights.tolist(), strict=True):
+            rows_i, events = _pair_counts(counts, i, quantity)
+            products = weight * held_weights * events[held]
+            for n, product in zip(rows_i[held].tolist(), products.tolist(), strict=True):
+                by_size[n] = by_size.get(n, 0) + product
+        spread = quantity not in {Quantity.TANDEM, Quantity.ONE_ERRS}
+        sizes = {n: n * (n - 1) if spread else n for n in by_size}
+        return sum((Fraction(by_size[n], sizes[n]) for n in by_size), start=Fraction(0)) / (
+            self.total**2
+        )
+
+    def divergence(self) -> Decimal:
+        """Return KL(rho || pi) to some 50 digits."""
+        with localcontext(prec=DIGITS):
+            parts = (
+                w * (Decimal(w * self.prior_total) / Decimal(p * self.total)).ln()
+                for w, p in zip(self.weights, self.prior, strict=True)
+                if w
+            )
+            return sum(parts, start=Decimal(0)) / self.total
+
+
+def _pair_counts(
+    counts: PairCounts, i: int, quantity: Quantity
+) -> tuple[Integers, NDArray[np.object_]]:
+    """Return, for voter i and each other, their common rows and how often the event happened."""
+    rows = counts.pair_rows[i]
+    both = counts.pair_errors[i].astype(object)
+    one = (counts.left_errors[i] + counts.left_errors[:, i] - 2 * counts.pair_errors[i]).astype(
+        object
+    )
+    none = rows.astype(object) - both - one
+    events = {
+        Quantity.TANDEM: both,
+        Quantity.ONE_ERRS: one,
+        Quantity.SPREAD_BOTH_ONE: both * one,
+        Quantity.SPREAD_BOTH_NONE: both * none,
+        Quantity.SPREAD_ONE_NONE: one * none,
+    }
+    return rows, events[quantity]
+
+
+def exact_claims(witnesses: Iterable[Witness], moments: ExactMoments) -> tuple[ExactClaim, ...]:
+    """Recompute each witness of a bound in exact numbers; a variance comes before its mean."""
+    claims: list[ExactClaim] = []
+    for witness in witnesses:
+        solve = _SOLVERS[witness.inequality]
+        claims.append(solve(witness, moments, claims))
+    return tuple(claims)
+
+
+def _claim(
+    witness: Witness,
+    p_hat: Fraction,
+    complexity: Fraction,
+    limit: Callable[[Fraction, Fraction], Fraction],
+) -> ExactClaim:
+    p_hat = _round(p_hat, FINE, witness.side)
+    parameters = {name: Fraction(value) for name, value in witness.parameters.items()}
+    return ExactClaim(
+        witness.event,
+        witness.quantity,
+        witness.side,
+        witness.inequality,
+        p_hat,
+        witness.n_samples,
+        complexity,
+        witness.share,
+        witness.grid,
+        limit(p_hat, complexity),
+        parameters,
+    )
+
+
+def _complexity(witness: Witness, moments: ExactMoments) -> Fraction:
+    """Return KL (twice for pairs) + ln(grid / share) + ln(2 sqrt(n)) for the paper's kl."""
+    order = 1 if witness.quantity == Quantity.GIBBS.value else 2
+    with localcontext(prec=DIGITS):
+        nats = order * moments.divergence() + _decimal(witness.grid / witness.share).ln()
+        if witness.inequality == "kl_paper":
+            nats += Decimal(4 * witness.n_samples).ln() / 2
+        return Fraction(ceil(nats * FINE), FINE)
+
+
+def _solve_mean(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
+    """Return the tightest limit on the grid that the mixture, or the kl, still proves."""
+    proves = _mixture_proves if witness.inequality == "mixture" else _kl_proves
+
+    def limit(p_hat: Fraction, complexity: Fraction) -> Fraction:
+        def proved(value: int) -> bool:
+            with localcontext(prec=DIGITS):
+                return proves(witness, p_hat, complexity, Fraction(value, UNIT))
+
+        outward, last = (1, UNIT) if witness.side == "upper" else (-1, 0)
+        value = min(max(round(witness.value * UNIT), 0), UNIT)
+        while value != last and not proved(value):
+            value += outward
+        inner = ceil(p_hat * UNIT) if outward > 0 else floor(p_hat * UNIT)
+        while value != inner and proved(value - outward):
+            value -= outward
+        return Fraction(value, UNIT)
+
+    p_hat = moments.mean(Quantity(witness.quantity))
+    return _claim(witness, p_hat, _complexity(witness, moments), limit)
+
+
+def _mixture_proves(
+    witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction
+) -> bool:
+    """Whether ln sum_j w_j exp(n phi_j(limit, p_hat)) >= complexity."""
+    n, q, p = witness.n_samples, _decimal(p_hat), _decimal(limit)
+    sign = -1 if witness.side == "upper" else 1
+    exponents = []
+    for slope, mass, power in _slopes(n, witness.share, sign):
+        inside = 1 + (power - 1) * p
+        exponents.append((mass, n * (sign * slope * q - inside.ln())))
+    top = max(exponent for _, exponent in exponents)
+    total = sum(mass * (exponent - top).exp() for mass, exponent in exponents)
+    return Decimal(total).ln() + top >= _decimal(complexity)
+
+
+@cache
+def _slopes(n: int, share: Fraction, sign: int) -> list[tuple[Decimal, Decimal, Decimal]]:
+    """Return each slope C, its weight, and e^(sign C)."""
+    slopes = [Fraction(c) for c in mixture_slopes(n, share).tolist()]
+    masses = [min(Fraction(1), Fraction(3, 2) / c) for c in slopes]
+    with localcontext(prec=DIGITS):
+        return [
+            (_decimal(c), _decimal(mass / sum(masses)), (sign * _decimal(c)).exp())
+            for c, mass in zip(slopes, masses, strict=True)
+        ]
+
+
+def _kl_proves(witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction) -> bool:
+    """Whether n kl(p_hat || limit) >= complexity."""
+    if limit in {0, 1}:
+        return p_hat != limit
+    parts = ((p_hat, limit), (1 - p_hat, 1 - limit))
+    nats = sum(_decimal(q) * _decimal(q / p).ln() for q, p in parts if q)
+    return witness.n_samples * nats >= _decimal(complexity)
+
+
+def _solve_variance(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
+    n = witness.n_samples
+    mu, lam = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["lambda"])
+    length = max(1 - mu, 1 - 2 * mu)
+    p_hat = (
+        (1 - mu) ** 2 * moments.mean(Quantity.SPREAD_BOTH_ONE)
+        + (1 - 2 * mu) ** 2 * moments.mean(Quantity.SPREAD_BOTH_NONE)
+        + mu**2 * moments.mean(Quantity.SPREAD_ONE_NONE)
+    )
+
+    def limit(spread: Fraction, complexity: Fraction) -> Fraction:
+        keep = 1 - lam * n / (2 * (n - 1))
+        value = spread / keep + length**2 * complexity / (n * lam * keep)
+        return _round(min(value, length**2 / 4), UNIT, "upper")
+
+    return _claim(witness, p_hat, _complexity(witness, moments), limit)
+
+
+def _solve_bennett(
+    witness: Witness, moments: ExactMoments, before: Sequence[ExactClaim]
+) -> ExactClaim:
+    n = witness.n_samples
+    mu, gamma = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["gamma"])
+    length = max(1 - mu, 1 - 2 * mu)
+    (variance,) = (claim.value for claim in before if claim.inequality == "variance")
+    both, one = moments.mean(Quantity.TANDEM), moments.mean(Quantity.ONE_ERRS)
+
+    def limit(mean: Fraction, complexity: Fraction) -> Fraction:
+        with localcontext(prec=DIGITS):
+            x = _decimal(gamma * length)
+            rise = Fraction(x.exp() - x - 1) / (gamma * length**2)
+            value = mean + rise * variance + complexity / (gamma * n)
+            return _round(value, UNIT, "upper")
+
+    p_hat = mu**2 + (1 - 2 * mu) * both - mu * one
+    return _claim(witness, p_hat, _complexity(witness, moments), limit)
+
+
+_SOLVERS = {
+    "mixture": _solve_mean,
+    "kl_paper": _solve_mean,
+    "variance": _solve_variance,
+    "bennett": _solve_bennett,
+}
+
+
+def _round(value: Fraction, unit: int, side: Side) -> Fraction:
+    return Fraction((ceil if side == "upper" else floor)(value * unit), unit)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
