@@ -19,7 +19,8 @@ def round_up(value: float, size: float | None = None) -> float:
 
     ``size`` bounds the magnitude of the terms that were added to make ``value``.
     """
-    return math.nextafter(value + 16 * EPS * abs(value if size is None else size), math.inf)
+    size = abs(value) if size is None else size
+    return math.nextafter(value + 16 * EPS * (size + TINY), math.inf)  # TINY: for underflow
 
 
 def round_down(value: float, size: float | None = None) -> float:
@@ -89,6 +90,13 @@ def check_finite(**named: float) -> None:
         if not math.isfinite(value):
             msg = f"`{name}` must be finite, but is {value!r}"
             raise ValueError(msg)
+
+
+def check_claim(p_hat: float, complexity: float, n: int) -> None:
+    """Refuse what cannot be an empirical mean, a complexity and a number of rows."""
+    check_unit("p_hat", p_hat)
+    check_price(complexity)
+    check_rows(n)
 
 
 def check_price(complexity: float) -> None:

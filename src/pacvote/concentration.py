@@ -17,11 +17,11 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv
 
 from pacvote._rounding import (
     EPS,
     TINY,
+    check_claim,
     check_finite,
     check_positive,
     check_price,
@@ -207,9 +207,7 @@ def _mixture(
     slopes: Floats,
     limit: float,
 ) -> float:
-    check_unit("p_hat", p_hat)
-    check_price(complexity)
-    check_rows(n)
+    check_claim(p_hat, complexity, n)
     check_positive(slopes=float(np.min(slopes)))
     if p_hat == limit or complexity == math.inf:
         return limit
@@ -275,9 +273,7 @@ def _posterior(exponents: Floats, slopes: Floats) -> Floats:
 
 def lambda_upper(p_hat: float, complexity: float, n: int, lam: float) -> float:
     """PAC-Bayes-lambda, upper side, for any ``lam`` in (0, 2) (Thm. lambdabound)."""
-    check_unit("p_hat", p_hat)
-    check_price(complexity)
-    check_rows(n)
+    check_claim(p_hat, complexity, n)
     if not 0 < lam < 2:
         msg = f"`lam` must lie in (0, 2), but is {lam!r}"
         raise ValueError(msg)
@@ -287,9 +283,7 @@ def lambda_upper(p_hat: float, complexity: float, n: int, lam: float) -> float:
 
 def lambda_lower(p_hat: float, complexity: float, n: int, gamma: float) -> float:
     """PAC-Bayes-lambda, lower side, for any ``gamma`` > 0 (Thm. lambdabound)."""
-    check_unit("p_hat", p_hat)
-    check_price(complexity)
-    check_rows(n)
+    check_claim(p_hat, complexity, n)
     check_positive(gamma=gamma)
     keep, price = (1 - gamma / 2) * p_hat, complexity / (gamma * n)
     return min(1.0, max(0.0, round_down(keep - price, (1 + gamma) * p_hat + price)))
@@ -456,9 +450,8 @@ def binomial_upper(n: int, k: int, delta: float | Fraction) -> float:
     price = _binomial_price(n, k, delta)
     if k == n:
         return 1.0
-    guess = float(betainccinv(k + 1, n - k, max(float(delta), TINY)))
-    if not k / n < guess < 1:
-        guess = math.nextafter(k / n, 1)
+    ends = math.nextafter(k / n, 1), math.nextafter(1, 0)
+    guess = root(lambda p: _ln_tail_upper(n, k, p) + price, *ends)
     return outward(lambda p: k < n * p and p < 1 and _ln_tail_upper(n, k, p) <= -price, guess, 1.0)
 
 
@@ -480,7 +473,7 @@ def chebyshev_cantelli(second: float, first: float, mu: float, threshold: float 
         msg = f"`mu` must be below the threshold {threshold!r}, but is {mu!r}"
         raise ValueError(msg)
     check_finite(second=second, first=first, mu=mu)
-    size = abs(second) + 2 * abs(mu * first) + mu * mu
+    size = abs(second) + 2 * abs(mu * first) + mu * mu + TINY
     value = second - 2 * mu * first + mu * mu
     return round_up(value / (threshold - mu) ** 2, size / (threshold - mu) ** 2)
 
