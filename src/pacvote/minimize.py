@@ -125,7 +125,7 @@ def _direct(problem: Problem, max_iter: int) -> Solution:
     landscape = _Landscape.of(problem)
     start = landscape.best_choice(landscape.point(np.zeros(landscape.support.sum()), 0))
     best, n_iter = start, 0
-    for logits in (start.logits, start.target()):
+    for logits in (start.logits, start.target(), landscape.tilted(start)):
         point, steps = landscape.search(landscape.point(logits, start.choice), max_iter)
         n_iter += steps
         if point.value < best.value:
@@ -218,6 +218,14 @@ class _Landscape:
             for choice in self.grid
         ]
         return self.point(point.logits, int(np.argmin(values)))
+
+    def tilted(self, start: _Point) -> Floats:
+        """Return the best logits that fall evenly with the voters' risks: off any plateau."""
+        counts = self.problem.evidence.counts
+        risks = (counts.errors / counts.rows)[self.support]
+        tilts = [-risks * 4.0**power for power in range(1, 8)]
+        points = [self.point(logits, start.choice) for logits in tilts]
+        return min(points, key=lambda point: point.value).logits
 
     def search(self, point: _Point, max_iter: int) -> tuple[_Point, int]:
         """Descend, choosing parameters anew until neither they nor their neighbours help."""

@@ -260,6 +260,13 @@ class Bound(ABC):
     key: ClassVar[str]
     quantities: ClassVar[tuple[Quantity, ...]]
     parameter_names: ClassVar[tuple[str, ...]] = ()
+    known_constants: ClassVar[tuple[str, ...]] = ("sharp", "paper")
+
+    def __post_init__(self) -> None:
+        if self.constants not in self.known_constants:
+            known = ", ".join(map(repr, self.known_constants))
+            msg = f"`constants` of `{self.key}` must be one of {known}, but is {self.constants!r}"
+            raise ValueError(msg)
 
     @property
     def sound(self) -> bool:

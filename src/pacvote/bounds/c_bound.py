@@ -64,9 +64,9 @@ class CBound(ClaimBound):
             return _largest_on_box(claims, parameters)
         tandem, above, below, tandem_below = claims
         rest = 0.25 + tandem_below.value - above.value
-        if above.value >= 0.5 or rest <= LEAST_REST:
+        over = tandem.value - below.value**2  # a variance: at 0 an event has failed
+        if above.value >= 0.5 or rest <= LEAST_REST or over <= 0:
             return combine(1.0, parameters, [], *claims)
-        over = tandem.value - below.value**2
         parts = [
             (tandem, 1 / rest),
             (below, -2 * below.value / rest),
@@ -82,7 +82,7 @@ class CBound(ClaimBound):
         above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
         if self.constants == "paper":
             over, rest = t - below**2, Fraction(1, 4) + limits["tandem", "lower"] - above
-            return max(over, Fraction(0)) / rest if above < HALF and rest > 0 else Fraction(1)
+            return over / rest if above < HALF and rest > 0 and over > 0 else Fraction(1)
         g = min(max(2 * t, below), above)
         flat = g == 2 * t or above >= HALF or t < g**2
         return 4 * t if flat else (t - g**2) / (Fraction(1, 4) + t - g)

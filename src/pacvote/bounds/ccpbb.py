@@ -63,6 +63,7 @@ class CCBennett(Bound):
         Quantity.SPREAD_ONE_NONE,
     )
     parameter_names: ClassVar[tuple[str, ...]] = ("mu", "lambda", "gamma")
+    known_constants: ClassVar[tuple[str, ...]] = ("sharp", "paper", "published")
 
     @property
     def sound(self) -> bool:
@@ -92,7 +93,8 @@ class CCBennett(Bound):
 
     def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
         """Chebyshev-Cantelli inequality on the mu-tandem loss (Thm. MVBen), in exact numbers."""
-        return limits["mu_tandem", "upper"] / (Fraction(1, 2) - parameters["mu"]) ** 2
+        mean = limits["mu_tandem", "upper"]
+        return mean / (Fraction(1, 2) - parameters["mu"]) ** 2 if mean > 0 else Fraction(1)
 
     def _at_mu(self, moments: Moments, n: int, delta: Fraction, parameters: Parameters) -> Outcome:
         loss = _MuLoss.at(moments, parameters["mu"], n)
@@ -163,7 +165,7 @@ class CCBennett(Bound):
         }
         by_divergence = 2 / (gamma * n) + by_limit * 2 * length**2 / (n * lam)
         return Outcome(
-            round_up(mean / scale),
+            round_up(mean / scale) if mean > 0 else 1.0,  # no mean of a square: an event failed
             {"mu": mu, "lambda": lam, "gamma": gamma},
             self._witnesses(loss, prices, delta, (limit, lam), (mean, gamma)),
             by_moment,

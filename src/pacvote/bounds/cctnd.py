@@ -56,6 +56,8 @@ class CCTandem(ClaimBound):
         mu = parameters.get("mu", best_mu(tandem.value, above.value, below.value))
         used, idle = (below, above) if mu >= 0 else (above, below)
         value = chebyshev_cantelli(tandem.value, used.value, mu)
+        if value <= 0:  # no mean of a square: an event failed
+            return combine(1.0, {"mu": mu}, [], *claims)
         scale = (0.5 - mu) ** 2
         parts = [(tandem, 1 / scale), (used, -2 * mu / scale)]
         return combine(value, {"mu": mu}, parts, idle)
@@ -65,7 +67,7 @@ class CCTandem(ClaimBound):
         mu = parameters["mu"]
         gibbs = limits["gibbs", "lower" if mu >= 0 else "upper"]
         over = limits["tandem", "upper"] - 2 * mu * gibbs + mu * mu
-        return over / (Fraction(1, 2) - mu) ** 2
+        return over / (Fraction(1, 2) - mu) ** 2 if over > 0 else Fraction(1)
 
 
 def best_mu(tandem_upper: float, gibbs_upper: float, gibbs_lower: float) -> float:

@@ -129,9 +129,14 @@ def resolve(bound: str | Bound) -> Bound:
     """Return the bound object that a key stands for."""
     if isinstance(bound, Bound):
         return bound
+    if not isinstance(bound, str):
+        msg = (
+            f"`bound` must be a key or a bound object, but is {bound!r}; keys: {', '.join(BOUNDS)}"
+        )
+        raise TypeError(msg)
     if bound in BOUNDS:
         return BOUNDS[bound]()
-    near = difflib.get_close_matches(str(bound).lower(), BOUNDS, n=1, cutoff=0.0)[0]
+    near = difflib.get_close_matches(bound.lower(), BOUNDS, n=1, cutoff=0.0)[0]
     msg = f"`bound` {bound!r} is not known; did you mean {near!r}? Known: {', '.join(BOUNDS)}"
     raise ValueError(msg)
 
