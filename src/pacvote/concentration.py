@@ -131,13 +131,13 @@ def ln_xi_paper(n: int) -> float:
 
 def pac_bayes_kl_upper(p_hat: float, complexity: float, n: int) -> float:
     """PAC-Bayes-kl, upper side; ``complexity`` is KL + ln(xi(n) / delta)."""
-    check_rows(n)
+    check_claim(p_hat, complexity, n)
     return kl_upper(p_hat, round_up(complexity / n))
 
 
 def pac_bayes_kl_lower(p_hat: float, complexity: float, n: int) -> float:
     """PAC-Bayes-kl, lower side; holds together with the upper one for the same ``complexity``."""
-    check_rows(n)
+    check_claim(p_hat, complexity, n)
     return kl_lower(p_hat, round_up(complexity / n))
 
 
