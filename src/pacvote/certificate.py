@@ -22,7 +22,14 @@ from pacvote._files import atomic_write
 from pacvote.bounds.base import Bound, Floats, Limits
 from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
 from pacvote.counts import PairCounts, count
-from pacvote.exact import UNIT, ExactClaim, ExactMoments, exact_claims, to_integers
+from pacvote.exact import (
+    UNIT,
+    ExactClaim,
+    ExactMoments,
+    exact_claims,
+    exact_parameters,
+    to_integers,
+)
 from pacvote.minimize import minimize
 from pacvote.votes import Votes
 
@@ -149,13 +156,7 @@ def certify(
     Under the certificate's ``assumptions``, the probability over the validation rows that it
     claims too little is at most ``delta``.
     """
-    chosen = resolve(bound)
-    if not chosen.sound:
-        msg = (
-            f"`bound` {chosen.key!r} with constants={chosen.constants!r} is not proven, so no "
-            'certificate is issued from it; use constants="sharp"'
-        )
-        raise ValueError(msg)
+    chosen, delta = _proven(bound), _short_delta(delta)
     counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
     prior_integers = _prior_integers(prior, counts.n_voters)
     rounded = np.array(prior_integers, dtype=np.float64) / sum(prior_integers)
@@ -165,8 +166,8 @@ def certify(
     problem = Problem.of(chosen, counts, delta, rounded)
     outcome = problem.outcome(np.array(integers, dtype=np.float64) / UNIT, {})
     claims = exact_claims(outcome.witnesses, ExactMoments(counts, integers, prior_integers))
-    parameters = {name: Fraction(value) for name, value in outcome.parameters.items()}
     limits: Limits = {(claim.quantity, claim.side): claim.value for claim in claims}
+    parameters = exact_parameters(chosen, claims, limits, outcome.parameters)
     risk = min(Fraction(1), Fraction(ceil(chosen.formula(limits, parameters) * UNIT), UNIT))
     return _issue(problem, risk, integers, prior_integers, parameters, claims)
 
@@ -185,8 +186,28 @@ def vacuous(
     prior_integers = _prior_integers(prior, counts.n_voters)
     total = sum(prior_integers)
     rounded = np.array(prior_integers, dtype=np.float64) / total
-    problem = Problem.unchecked(resolve(bound), counts, exact_delta(delta), rounded)
+    problem = Problem.unchecked(_proven(bound), counts, _short_delta(delta), rounded)
     return _issue(problem, Fraction(1), to_integers(rounded), prior_integers, {}, ())
+
+
+def _proven(bound: str | Bound) -> Bound:
+    chosen = resolve(bound)
+    if not chosen.sound:
+        msg = (
+            f"`bound` {chosen.key!r} with constants={chosen.constants!r} is not proven, so no "
+            'certificate is issued from it; use constants="sharp"'
+        )
+        raise ValueError(msg)
+    return chosen
+
+
+def _short_delta(delta: float | Fraction) -> Fraction:
+    """Return delta, unless its shares would be too long for the file that others read."""
+    share = exact_delta(delta)
+    if share.denominator >= 10 ** (files.LONGEST_NUMBER // 2) and isinstance(delta, Fraction):
+        msg = f"`delta` must have at most {files.LONGEST_NUMBER // 2} digits in its denominator"
+        raise ValueError(msg)
+    return share
 
 
 def _prior_integers(prior: ArrayLike | None, n_voters: int) -> tuple[int, ...]:

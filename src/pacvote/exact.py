@@ -19,8 +19,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from pacvote.bounds.base import Quantity, Side, Witness
-from pacvote.concentration import mixture_slopes
+from pacvote.bounds.base import Bound, Limits, Quantity, Side, Witness
 from pacvote.counts import PairCounts
 
 Integers = NDArray[np.int64]
@@ -128,12 +127,42 @@ def _pair_counts(
 
 
 def exact_claims(witnesses: Iterable[Witness], moments: ExactMoments) -> tuple[ExactClaim, ...]:
-    """Recompute each witness of a bound in exact numbers; a variance comes before its mean."""
+    """Recompute each witness of a bound in exact numbers; a variance comes before its mean.
+
+    The claims are in the order of their names: that of the witnesses may hang on a rounding.
+    """
     claims: list[ExactClaim] = []
     for witness in witnesses:
         solve = _SOLVERS[witness.inequality]
         claims.append(solve(witness, moments, claims))
-    return tuple(claims)
+    return tuple(sorted(claims, key=lambda claim: (claim.event, claim.quantity, claim.side)))
+
+
+def exact_parameters(
+    bound: Bound, claims: Sequence[ExactClaim], limits: Limits, guess: Mapping[str, float]
+) -> dict[str, Fraction]:
+    """Return the bound's parameters as fractions: a mu that no event covers, at its exact best.
+
+    Where the Gibbs risk is near 1/2 the best mu of limits in floats is far from best.
+    """
+    parameters = {name: Fraction(value) for name, value in guess.items()}
+    covered = {name for claim in claims for name in claim.parameters}
+    if "mu" not in parameters or "mu" in covered:
+        return parameters
+    choices = [{**parameters, "mu": mu} for mu in _best_mus(limits)]
+    return min(choices, key=lambda choice: bound.formula(limits, choice))
+
+
+def _best_mus(limits: Limits) -> list[Fraction]:
+    """Return 0 and the best mu of either sign, for the Chebyshev-Cantelli bound."""
+    tandem, half, zero = limits["tandem", "upper"], Fraction(1, 2), Fraction(0)
+    above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
+    mus = [zero]
+    if below < half and tandem > below**2:
+        mus.append(max(zero, (below / 2 - tandem) / (half - below)))
+    if above < half:
+        mus.append(min(zero, (above / 2 - tandem) / (half - above)))
+    return mus
 
 
 def _claim(
@@ -178,17 +207,31 @@ def _solve_mean(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]
             with localcontext(prec=DIGITS):
                 return proves(witness, p_hat, complexity, Fraction(value, UNIT))
 
-        outward, last = (1, UNIT) if witness.side == "upper" else (-1, 0)
-        value = min(max(round(witness.value * UNIT), 0), UNIT)
-        while value != last and not proved(value):
-            value += outward
-        inner = ceil(p_hat * UNIT) if outward > 0 else floor(p_hat * UNIT)
-        while value != inner and proved(value - outward):
-            value -= outward
-        return Fraction(value, UNIT)
+        upper = witness.side == "upper"
+        inner, last = (ceil(p_hat * UNIT), UNIT) if upper else (floor(p_hat * UNIT), 0)
+        sign = 1 if upper else -1
+        guess = sign * (round(witness.value * UNIT) - inner)
+        steps = _first(lambda k: proved(inner + sign * k), guess, sign * (last - inner))
+        return Fraction(inner + sign * steps, UNIT)
 
     p_hat = moments.mean(Quantity(witness.quantity))
     return _claim(witness, p_hat, _complexity(witness, moments), limit)
+
+
+def _first(holds: Callable[[int], bool], guess: int, last: int) -> int:
+    """Return the first of 0..last at which a monotone predicate holds; the last needs no proof."""
+    low, high = -1, last  # it holds at high, and not at low
+    probe, step = min(max(guess, 0), last), 1
+    while low < probe < high:
+        if holds(probe):
+            high, probe = probe, probe - step
+        else:
+            low, probe = probe, probe + step
+        step *= 2
+    while high - low > 1:
+        probe = (low + high) // 2
+        low, high = (low, probe) if holds(probe) else (probe, high)
+    return high
 
 
 def _mixture_proves(
@@ -209,13 +252,36 @@ def _mixture_proves(
 @cache
 def _slopes(n: int, share: Fraction, sign: int) -> list[tuple[Decimal, Decimal, Decimal]]:
     """Return each slope C, its weight, and e^(sign C)."""
-    slopes = [Fraction(c) for c in mixture_slopes(n, share).tolist()]
+    slopes = exact_slopes(n, share)
     masses = [min(Fraction(1), Fraction(3, 2) / c) for c in slopes]
     with localcontext(prec=DIGITS):
         return [
             (_decimal(c), _decimal(mass / sum(masses)), (sign * _decimal(c)).exp())
             for c, mass in zip(slopes, masses, strict=True)
         ]
+
+
+def exact_slopes(n: int, share: Fraction) -> list[Fraction]:
+    """Return what `mixture_slopes` approximates in floats, whatever a machine's libm.
+
+    No value but the ends 1 and 6 is rational, so none is a tie and all have one rounding.
+    """
+    with localcontext(prec=DIGITS):
+        most = Decimal(6)
+        least = min(Decimal(1), (8 * _decimal(1 / share).ln() / n).sqrt())
+        width = (most / least).ln()
+        count = max(6, 1 + ceil(width / Decimal("1.6").ln()))
+        return [
+            _to_12_bits(most * (width * (i + 1 - count) / (count - 1)).exp()) for i in range(count)
+        ]
+
+
+def _to_12_bits(value: Decimal) -> Fraction:
+    exact = Fraction(value)
+    exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
+    exponent += exact >= Fraction(2) ** exponent  # 2^(exponent - 1) <= exact < 2^exponent
+    unit = Fraction(2) ** (exponent - 12)
+    return round(exact / unit) * unit
 
 
 def _kl_proves(witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction) -> bool:
