@@ -1,0 +1,5 @@
+"""Tables of votes in files: a row for each sample, a column of labels, a column for each voter."""
+
+from pacvote.tables.votes import NULLS, Null, count_table, iter_votes, n_rows, read_votes
+
+__all__ = ["NULLS", "Null", "count_table", "iter_votes", "n_rows", "read_votes"]

@@ -1,0 +1,221 @@
+"""The columns of a file, settled before its first row is compared.
+
+Two labels must not look equal in one part of a file and different in another. So all columns
+become numbers or all become text, for the whole file. Cells of a CSV file are numbers where every
+column holds nothing but whole numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    PathLike = str | os.PathLike[str]
+
+ARROW = {".arrow", ".feather", ".ipc"}
+CSV = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*CSV, ".parquet", *sorted(ARROW), ".npz")
+
+# "01" and "+1" are text: someone may have meant them to differ from "1".
+_WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0+)?$"
+# How programs write a missing value; believed only where all else in the column is a number.
+_MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
+
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_ROW_NUMBERS = {"", "Unnamed: 0", "__index_level_0__"}  # as pandas writes them
+
+
+def suffix_of(path: PathLike) -> str:
+    """Return what the name of a file says about its format."""
+    return Path(path).suffix.lower()
+
+
+@contextmanager
+def reading(path: PathLike) -> Iterator[None]:
+    """Turn whatever polars makes of a file into one line about it."""
+    try:
+        yield
+    except pl.exceptions.NoDataError as error:
+        refuse_empty(path, error)
+    except pl.exceptions.PolarsError as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        msg = f"`path` {str(path)!r} cannot be read as {suffix_of(path)[1:]}: {reason}"
+        raise ValueError(msg) from error
+
+
+def refuse_empty(path: PathLike, error: Exception | None = None) -> NoReturn:
+    """Refuse a table without rows."""
+    msg = f"`path` {str(path)!r} has no rows; give at least one row with a label and votes"
+    raise ValueError(msg) from error
+
+
+def scan(path: PathLike) -> pl.LazyFrame:
+    """Open a file; every cell of a CSV file is text, and an empty one is null."""
+    file, suffix = Path(path), suffix_of(path)
+    if suffix not in SUFFIXES:
+        msg = f"`path` {str(path)!r} is no table of votes by its name; use {', '.join(SUFFIXES)}"
+        raise ValueError(msg)
+    with file.open("rb"):  # a missing file is an OSError, which says so better than polars
+        pass
+    with reading(path):
+        if suffix in CSV:
+            _refuse_twice(_header(file, CSV[suffix]))
+            text = pl.scan_csv(file, separator=CSV[suffix], infer_schema=False, glob=False)
+            frame = text.with_columns(pl.when(pl.all() != "").then(pl.all()))
+        elif suffix in ARROW:
+            frame = pl.scan_ipc(file, glob=False)
+        else:
+            frame = pl.scan_parquet(file, glob=False)
+        _refuse_names(frame.collect_schema().names())
+    return frame
+
+
+def _header(file: Path, separator: str) -> list[str]:
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        return next(csv.reader(lines, delimiter=separator), [])
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    # polars would rename the second.
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            first = names.index(name) + 1
+            msg = f"column {name!r} exists twice ({first} and {position + 1}); rename one"
+            raise ValueError(msg)
+
+
+def _refuse_names(names: Sequence[str]) -> None:
+    for position, name in enumerate(names):
+        if name == "*" or (name.startswith("^") and name.endswith("$")):  # patterns to polars
+            msg = f"column {position + 1} is named {name!r}; rename it, to begin with a letter"
+            raise ValueError(msg)
+        if name in _ROW_NUMBERS:
+            msg = (
+                f"column {position + 1} is named {name!r}, like the row numbers that pandas "
+                "writes, which are no votes; write the table with index=False"
+            )
+            raise ValueError(msg)
+
+
+def choose(
+    names: Sequence[str], label: str | None, ignore: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the column of labels and those of voters."""
+    if label is None:
+        msg = f"`label` is missing; name the column of true labels, one of: {_listed(names)}"
+        raise ValueError(msg)
+    for argument, name in (("label", label), *(("ignore", name) for name in ignore)):
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            msg = f"`{argument}` {name!r} is no column{hint} Columns: {_listed(names)}"
+            raise ValueError(msg)
+    if label in ignore:
+        msg = f"`ignore` names {label!r}, which is the label; name other columns"
+        raise ValueError(msg)
+    voters = tuple(name for name in names if name != label and name not in ignore)
+    if not voters:
+        msg = f"no column is left for voters, only {_listed(names)}; give one for each voter"
+        raise ValueError(msg)
+    return label, voters
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:8]))
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def settle(
+    path: PathLike, frame: pl.LazyFrame, label: str, voters: tuple[str, ...]
+) -> pl.LazyFrame:
+    """Return the label and the voters, all as numbers or all as text, nulls where they were."""
+    frame = frame.select(label, *voters)
+    with reading(path):
+        if suffix_of(path) in CSV:
+            return _settle_cells(frame, label, voters)
+        return _settle_types(frame, label, voters)
+
+
+def _settle_types(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> pl.LazyFrame:
+    schema = frame.collect_schema()
+    kinds = {name: _kind(name, dtype) for name, dtype in schema.items()}
+    for name in voters:
+        if kinds[name] not in (kinds[label], "nothing"):
+            msg = (
+                f"label column {label!r} is {schema[label]} and column {name!r} is "
+                f"{schema[name]}, which cannot be compared; store both as one type"
+            )
+            raise ValueError(msg)
+    return frame.with_columns(_plain(name, dtype, kinds[label]) for name, dtype in schema.items())
+
+
+def _kind(name: str, dtype: pl.DataType) -> str:
+    if dtype in _TEXT:
+        return "text"
+    if dtype in _INTEGERS or dtype == pl.Boolean or dtype.is_float():
+        return "numbers"
+    if dtype == pl.Null:
+        return "nothing"
+    msg = (
+        f"column {name!r} is {dtype}; labels are integers, strings, booleans or categories, and "
+        "columns that are no votes go into `ignore`"
+    )
+    raise ValueError(msg)
+
+
+def _plain(name: str, dtype: pl.DataType, kind: str) -> pl.Expr:
+    column = pl.col(name)
+    if kind == "text":
+        return column.cast(pl.String)
+    if dtype.is_float():
+        return column.fill_nan(None)
+    return column.cast(pl.UInt8) if dtype in (pl.Boolean, pl.Null) else column
+
+
+def _settle_cells(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> pl.LazyFrame:
+    columns = (label, *voters)
+    whole, missing = pl.all().str.contains(_WHOLE), pl.all().is_in(_MISSING)
+    numbers = _row(frame.select((whole | missing).all()))
+    if all(numbers.values()):
+        plain = pl.when(~missing).then(pl.all()).str.replace(r"\.0+$", "")
+        return frame.with_columns(plain.cast(pl.Int64))
+    numbers = _row(frame.select(whole.all()))
+    filled = _row(frame.select(pl.all().count() > 0))
+    for name in voters:
+        if numbers[name] != numbers[label] and filled[name]:
+            _refuse_strangers(frame, label, name, label_is_number=numbers[label])
+    return frame.with_columns(
+        pl.col(name).str.replace(r"\.0+$", "") for name in columns if numbers[name]
+    )
+
+
+def _row(frame: pl.LazyFrame) -> dict[str, bool]:
+    return frame.collect(engine="streaming").row(0, named=True)
+
+
+def _refuse_strangers(
+    frame: pl.LazyFrame, label: str, voter: str, *, label_is_number: bool
+) -> None:
+    """Refuse whole numbers beside text where no label is ever voted for: that is a mistake."""
+    labels, votes = (
+        set(frame.select(pl.col(name).unique()).collect(engine="streaming")[name].drop_nulls())
+        for name in (label, voter)
+    )
+    if not labels & votes:
+        kinds = ("whole numbers", "text") if label_is_number else ("text", "whole numbers")
+        msg = (
+            f"label column {label!r} holds {kinds[0]}, such as {min(labels, default='')!r}, and "
+            f"column {voter!r} holds {kinds[1]}, such as {min(votes)!r}; write the same labels "
+            "in both"
+        )
+        raise ValueError(msg)
