@@ -72,6 +72,7 @@ def scan(path: PathLike) -> pl.LazyFrame:
             _refuse_twice(_header(file, CSV[suffix]))
             text = pl.scan_csv(file, separator=CSV[suffix], infer_schema=False, glob=False)
             frame = text.with_columns(pl.when(pl.all() != "").then(pl.all()))
+            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
         elif suffix in ARROW:
             frame = pl.scan_ipc(file, glob=False)
         else:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pacvote.counts import PairCounts, count
-from pacvote.tables.columns import choose, reading, refuse_empty, scan, settle, suffix_of
+from pacvote.tables.columns import CSV, choose, reading, refuse_empty, scan, settle, suffix_of
 from pacvote.votes import Votes
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def count_table(
 
 def n_rows(path: PathLike) -> int | None:
     """Return the number of rows where the file can tell without being read, else None."""
-    if suffix_of(path) in (".csv", ".tsv", ".npz"):
+    if suffix_of(path) in (*CSV, ".npz"):
         return None
     frame = scan(path)
     with reading(path):
@@ -163,10 +163,13 @@ class _Table:
         with reading(self.path):
             if chunk_rows is None:
                 yield self.frame.collect()
-                return
-            batches = self.frame.collect_batches(chunk_size=chunk_rows, maintain_order=True)
-            for batch in batches:
-                yield from batch.iter_slices(chunk_rows)
+            elif suffix_of(self.path) in CSV:
+                for batch in self.frame.collect_batches(chunk_size=chunk_rows, maintain_order=True):
+                    yield from batch.iter_slices(chunk_rows)
+            else:  # batches would run ahead of the counting, and fill the memory
+                total = self.frame.select(pl.len()).collect().item()
+                for start in range(0, total, chunk_rows):
+                    yield self.frame.slice(start, chunk_rows).collect()
 
     def _compare(self, part: pl.DataFrame, seen: int) -> Votes:
         for column in part:
@@ -267,9 +270,8 @@ def _arrays(path: PathLike) -> Iterator[Mapping[str, NDArray[Any]]]:
     with Path(path).open("rb"):  # a missing file is an OSError
         pass
     try:
-        if not zipfile.is_zipfile(path):
-            msg = "it is no .npz file"
-            raise ValueError(msg)
+        with zipfile.ZipFile(path):  # else NumPy would take the file for a pickle
+            pass
         with np.load(path, allow_pickle=False) as arrays:
             yield arrays
     except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
