@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 
 from pacvote.alternation import alternate
 from pacvote.bounds.base import Bound, Floats, Outcome, Parameters
-from pacvote.bounds.registry import Problem, resolve
+from pacvote.bounds.registry import Problem, resolve, simplex
 from pacvote.counts import PairCounts
 from pacvote.votes import Votes
 
@@ -108,9 +108,10 @@ def minimize(
 def _paper(problem: Problem, max_iter: int) -> Solution:
     ended = alternate(problem, max_iter)
     at_prior = problem.outcome(problem.prior, ended.parameters)
-    found = problem.outcome(ended.weights, ended.parameters)
+    sought = simplex("weights", ended.weights, len(ended.weights))
+    found = problem.outcome(sought, ended.parameters)
     better = found.value < at_prior.value
-    outcome, weights = (found, ended.weights) if better else (at_prior, problem.prior)
+    outcome, weights = (found, sought) if better else (at_prior, problem.prior)
     if outcome.value >= 1:
         status = Status.VACUOUS
     elif not better:
@@ -307,9 +308,11 @@ class _Landscape:
             status = Status.CONVERGED
         else:
             status = Status.STOPPED if n_iter >= max_iter else Status.STALLED
-        outcome = self.problem.outcome(self.full(best.weights), self.grid[best.choice])
+        found = self.full(best.weights)
+        weights = self.problem.prior if best is start else simplex("weights", found, len(found))
+        outcome = self.problem.outcome(weights, self.grid[best.choice])
         return Solution(
-            self.full(best.weights),
+            weights,
             min(1.0, outcome.value),
             dict(outcome.parameters),
             status,

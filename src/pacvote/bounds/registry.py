@@ -12,6 +12,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pacvote._rounding import EPS
 from pacvote.bounds.base import Bound, Evidence, Floats, Outcome, Parameters, Witness
 from pacvote.bounds.c_bound import CBound
 from pacvote.bounds.ccpbb import CCBennett
@@ -129,14 +130,10 @@ def resolve(bound: str | Bound) -> Bound:
     """Return the bound object that a key stands for."""
     if isinstance(bound, Bound):
         return bound
-    if not isinstance(bound, str):
-        msg = (
-            f"`bound` must be a key or a bound object, but is {bound!r}; keys: {', '.join(BOUNDS)}"
-        )
-        raise TypeError(msg)
-    if bound in BOUNDS:
-        return BOUNDS[bound]()
-    near = difflib.get_close_matches(bound.lower(), BOUNDS, n=1, cutoff=0.0)[0]
+    key = str(bound)
+    if key in BOUNDS:
+        return BOUNDS[key]()
+    near = difflib.get_close_matches(key.lower(), BOUNDS, n=1, cutoff=0.0)[0]
     msg = f"`bound` {bound!r} is not known; did you mean {near!r}? Known: {', '.join(BOUNDS)}"
     raise ValueError(msg)
 
@@ -168,7 +165,7 @@ def simplex(name: str, values: ArrayLike, n_voters: int) -> Floats:
     if not abs(total - 1) <= 1e-6:
         msg = f"`{name}` must sum to 1, but sums to {total!r}; divide by the sum"
         raise ValueError(msg)
-    return weights / total
+    return weights if abs(total - 1) <= 2 * EPS else weights / total
 
 
 def refuse_empty_overlaps(counts: PairCounts, *, pairs: bool) -> None:
