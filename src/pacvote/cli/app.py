@@ -1,0 +1,69 @@
+"""The commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pacvote.cli.demo import demo
+from pacvote.cli.screen import complain, describe
+from pacvote.cli.votes import certify, count, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _shown(default: object) -> object:
+    return default if isinstance(default, (str, int, float, Path)) and default else None
+
+
+app = App(
+    name="pacvote",
+    help="Weights for a majority vote, and a certificate of its error that anyone can check.",
+    help_epilogue="Start here: `pacvote demo`. Each command has its own `--help`, with an example.",
+    version=lambda: importlib.metadata.version("pacvote"),
+    default_parameter=Parameter(negative=(), show_default=_shown),
+    suppress_keyboard_interrupt=False,
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
+)
+app.command(demo, help_epilogue="Example: `pacvote demo --seed 1`")
+app.command(
+    count, help_epilogue="Example: `pacvote count votes.csv --label truth --out counts.npz`"
+)
+app.command(
+    certify,
+    help_epilogue="Example: `pacvote certify counts.npz --bound tnd --out certificate.json`",
+)
+app.command(verify, help_epilogue="Example: `pacvote verify certificate.json counts.npz`")
+app.register_install_completion_command(help="Install tab completion for this shell.")
+
+
+def run(tokens: Sequence[str]) -> int:
+    """Run a command and return its exit code: 0 done, 1 refuted, 2 misuse, 130 interrupted."""
+    try:
+        result = app(list(tokens))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        complain("interrupted; no half-written file is left")
+        return 130
+    except BrokenPipeError:  # the reader of stdout, such as `head`, has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except CycloptsError as error:
+        command = " ".join(("pacvote", *(error.command_chain or ())))
+        complain(f"{error} See: {command} --help")
+        return 2
+    except ModuleNotFoundError as error:
+        complain(f"this command needs {error.name}; install: pip install 'pacvote[app]'")
+        return 2
+    except (ValueError, TypeError, OSError) as error:
+        complain(describe(error))
+        return 2
+    return result if isinstance(result, int) else 0

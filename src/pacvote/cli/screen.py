@@ -1,0 +1,118 @@
+"""What commands print: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+_OPTIONS = ("label", "null", "ignore", "bound", "delta", "weights", "seed", "out", "target")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Screen:
+    """One command's output: for people, or with ``json`` one object for machines."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+        self.console = Console(highlight=False)
+        self.console.width = min(self.console.width, 100)  # longer lines are hard to read
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print for people; a string may hold markup."""
+        if not self.json:
+            for part in parts:
+                self.console.print(part)
+
+    def line(self, text: str, style: str = "") -> None:
+        """Print text as it is, whatever it holds."""
+        if not self.json:
+            self.console.print(Text(_CONTROL.sub("?", text), style=style))
+
+    def files(self, written: Sequence[tuple[str, Path]]) -> None:
+        """Say what was written where; a path is never wrapped, so that it can be copied."""
+        if not self.json:
+            for what, path in written:
+                self.console.print(Text(f"{what}: {path}"), soft_wrap=True)
+
+    def next(self, command: str) -> None:
+        """Say what to do next."""
+        if not self.json:
+            text = Text.assemble(("Next: ", "bold"), (command, "cyan"))
+            self.console.print(text, soft_wrap=True)
+
+    def result(self, content: Mapping[str, Any]) -> None:
+        """Print the result for machines."""
+        if self.json:
+            sys.stdout.write(json.dumps(content, indent=2) + "\n")
+
+    @contextmanager
+    def working(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        """Show progress on stderr where it is a terminal; yields a function that advances it."""
+        console = Console(stderr=True)
+        columns = (
+            SpinnerColumn("line" if console.options.ascii_only else "dots"),
+            TextColumn("{task.description}"),
+            *((BarColumn(), TimeRemainingColumn()) if total else ()),
+        )
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as bar:
+            task = bar.add_task(what, total=total)
+
+            def advance(steps: int) -> None:
+                bar.advance(task, steps)
+
+            yield advance
+
+
+class Clock:
+    """A clock that starts when it is made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time since then."""
+        return time.perf_counter() - self._start
+
+
+def complain(message: str) -> None:
+    """Print one line on stderr, arguments named as the options that they are here."""
+    line = " ".join(message.split())
+    line = re.sub(rf"`({'|'.join(_OPTIONS)})`", r"`--\1`", line).replace("`path` ", "")
+    sys.stderr.write(f"pacvote: {_CONTROL.sub('?', line)}\n")
+
+
+def describe(error: Exception) -> str:
+    """Return what went wrong in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        file = f": {os.fspath(error.filename)!r}" if error.filename is not None else ""
+        return f"{error.strerror}{file}"
+    return str(error) or type(error).__name__
+
+
+def check_out(path: Path, suffix: str) -> None:
+    """Refuse, before the work, a file that cannot be written after it."""
+    if path.suffix.lower() != suffix:
+        msg = f"`out` must name a {suffix} file, but is {str(path)!r}"
+        raise ValueError(msg)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        wrong = "is a directory" if path.is_dir() else "is in a directory that does not exist"
+        msg = f"`out` {str(path)!r} {wrong}; name a file in a directory that exists"
+        raise ValueError(msg)

@@ -1,0 +1,285 @@
+"""Commands about votes in files: count, certify, verify."""
+
+from __future__ import annotations
+
+import difflib
+import json as jsonlib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+import pacvote
+from pacvote.certificate import Certificate, percent_up
+from pacvote.cli.screen import Screen, check_out
+from pacvote.counts import PairCounts
+from pacvote.tables import Null, count_table, n_rows
+from pacvote.verify import verify as verify_evidence
+
+if TYPE_CHECKING:
+    from pacvote.bounds.base import Floats
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the columns of a table of votes mean.
+
+    Parameters
+    ----------
+    label
+        Column of the true labels. All others hold the votes of one voter each.
+    null
+        What an empty cell of a voter means: `out-of-bag`, not validated on this row, which was
+        decided without a look at the row; or `error`. Without it, empty cells are refused.
+    ignore
+        A column that is neither; may be given several times.
+    """
+
+    label: str | None = None
+    null: Null | None = None
+    ignore: tuple[str, ...] = ()
+
+
+def read_counts(path: Path, columns: Columns, screen: Screen) -> PairCounts:
+    """Load counts, or count a table of votes."""
+    if is_counts(path):
+        for option, value in (("label", columns.label), ("null", columns.null)):
+            if value is not None:
+                msg = f"`{option}` is about tables, but {str(path)!r} holds counts; leave it out"
+                raise ValueError(msg)
+        return PairCounts.load(path)
+    total = n_rows(path)
+    with screen.working(f"counting {path.name}", total) as advance:
+        return count_table(
+            path, columns.label, null=columns.null, ignore=columns.ignore, progress=advance
+        )
+
+
+def is_counts(path: Path) -> bool:
+    """Return whether a file is what `PairCounts.save` writes."""
+    if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "header.npy" in archive.namelist()
+
+
+def count(
+    votes: Path,
+    /,
+    *,
+    columns: Columns | None = None,
+    out: Path,
+    json: bool = False,
+) -> None:
+    """Count votes: all that a certificate needs, and no row of data.
+
+    Parameters
+    ----------
+    votes
+        Table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
+    out
+        File of counts to write, .npz. Counts of parts of the rows add up.
+    json
+        Print the result as JSON.
+    """
+    screen = Screen(json=json)
+    check_out(out, ".npz")
+    counts = read_counts(votes, columns or Columns(), screen)
+    counts.save(out)
+    screen.show(_counted(counts))
+    screen.files([("Counts", out)])
+    screen.next(f"pacvote certify {out} --out certificate.json")
+    screen.result({**summary(counts), "out": str(out)})
+
+
+def summary(counts: PairCounts) -> dict[str, Any]:
+    """Return what there is to say of counts."""
+    risks = counts.errors / counts.rows.clip(1)
+    return {
+        "n_voters": counts.n_voters,
+        "n_single": counts.n_single,
+        "n_pair": counts.n_pair,
+        "shared": counts.shared,
+        "least_error": float(risks.min()),
+        "mean_error": float(risks.mean()),
+        "largest_error": float(risks.max()),
+    }
+
+
+def _counted(counts: PairCounts) -> Table:
+    facts = summary(counts)
+    table = Table.grid(padding=(0, 2))
+    table.add_row("Voters", f"{counts.n_voters:,}")
+    if counts.shared:
+        table.add_row("Rows, of all voters", f"{counts.n_single:,}")
+    else:
+        table.add_row("Rows of a voter, at least", f"{counts.n_single:,}")
+        table.add_row("Rows of a pair, at least", f"{counts.n_pair:,}")
+    spread = (facts[key] for key in ("least_error", "mean_error", "largest_error"))
+    table.add_row("Errors: least, mean, largest", "  ".join(f"{100 * x:.2f} %" for x in spread))
+    return table
+
+
+def certify(
+    votes: Path,
+    /,
+    *,
+    columns: Columns | None = None,
+    out: Path,
+    bound: str = "cctnd",
+    delta: float = 0.05,
+    weights: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Weigh the voters, and certify how often their vote errs.
+
+    Parameters
+    ----------
+    votes
+        Counts, or a table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
+    out
+        Certificate to write, .json.
+    bound
+        fo, tnd, cctnd, ccpbb or c_bound. Choose before looking: the least of several is no
+        certificate.
+    delta
+        Probability with which the certificate may be wrong.
+    weights
+        JSON object of voters and their weights, to be certified as they are. Default: the
+        weights that minimise the bound.
+    json
+        Print the result as JSON.
+    """
+    screen = Screen(json=json)
+    check_out(out, ".json")
+    counts = read_counts(votes, columns or Columns(), screen)
+    chosen = None if weights is None else read_weights(weights, counts.voters)
+    with screen.working("minimising the bound" if chosen is None else "evaluating the bound"):
+        certificate = pacvote.certify(counts, bound=bound, delta=delta, weights=chosen)
+    certificate.save(out)
+    show_certificate(screen, certificate)
+    screen.files([("Certificate", out)])
+    screen.next(_verify_command(out, votes, columns or Columns()))
+    screen.result({**facts_of(certificate), "out": str(out)})
+
+
+def _verify_command(certificate: Path, votes: Path, columns: Columns) -> str:
+    options = [f"--label {columns.label}"] if columns.label is not None else []
+    options += [f"--null {columns.null}"] if columns.null is not None else []
+    options += [f"--ignore {name}" for name in columns.ignore]
+    return " ".join(["pacvote verify", str(certificate), str(votes), *options])
+
+
+def read_weights(path: Path, voters: tuple[str, ...]) -> list[float]:
+    """Read a JSON object that gives each voter its weight."""
+    try:
+        weights = jsonlib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        msg = f"`weights` {str(path)!r} is not JSON: {error}"
+        raise ValueError(msg) from error
+    if not isinstance(weights, dict):
+        msg = f'`weights` {str(path)!r} must hold one object, such as {{"{voters[0]}": 1.0}}'
+        raise TypeError(msg)
+    for name in [*weights, *voters]:
+        if name not in voters:
+            near = difflib.get_close_matches(name, voters, n=1, cutoff=0.0)[0]
+            msg = f"`weights` names {name!r}, which is no voter; did you mean {near!r}?"
+            raise ValueError(msg)
+        if name not in weights:
+            msg = f"`weights` has none for voter {name!r}; give each voter one, 0 to leave it out"
+            raise ValueError(msg)
+        if isinstance(weights[name], bool) or not isinstance(weights[name], int | float):
+            msg = f"`weights` gives {name!r} {weights[name]!r}; give a number"
+            raise TypeError(msg)
+    return [float(weights[name]) for name in voters]
+
+
+def effective(weights: Floats) -> float:
+    """Return how many equal weights would be as concentrated as these: 1 / sum w^2."""
+    return float(1 / (weights @ weights))
+
+
+def facts_of(certificate: Certificate) -> dict[str, Any]:
+    """Return what a certificate says, for machines; the file says it exactly."""
+    return {
+        "claim": str(certificate),
+        "bound": certificate.bound,
+        "risk": certificate.risk,
+        "confidence": certificate.confidence,
+        "n_voters": len(certificate.voters),
+        "effective_voters": effective(certificate.weights),
+        "assumptions": list(certificate.assumptions),
+    }
+
+
+def show_certificate(screen: Screen, certificate: Certificate) -> None:
+    """Print a certificate for people: the claim, the heaviest voters, the assumptions."""
+    screen.line(str(certificate), "bold")
+    if certificate.risk >= 1:
+        screen.line(
+            "This says nothing: the evidence is too small, or the voters too weak, for this bound.",
+            "yellow",
+        )
+    weights = certificate.weights
+    table = Table.grid(padding=(0, 2))
+    table.add_row("Certified risk", f"at most {percent_up(certificate.exact_risk)}")
+    table.add_row("Effective voters", f"{effective(weights):.1f} of {len(weights)}")
+    heaviest = sorted(range(len(weights)), key=lambda voter: -weights[voter])[:3]
+    names = ", ".join(f"{certificate.voters[v]!r:.40} {weights[v]:.3f}" for v in heaviest)
+    table.add_row("Heaviest", Text(names))
+    screen.show(table)
+    screen.line("It holds if:")
+    for assumption in certificate.assumptions:
+        screen.line(f"- {assumption}", "dim")
+
+
+def verify(
+    certificate: Path,
+    evidence: Path,
+    /,
+    *,
+    columns: Columns | None = None,
+    json: bool = False,
+) -> int:
+    """Check a certificate against its evidence; the exit code is 0 if it holds, 1 if not.
+
+    The checker shares no code with what issued the certificate, and computes with intervals.
+
+    Parameters
+    ----------
+    certificate
+        Certificate, .json.
+    evidence
+        The counts or the table of votes that it was issued from.
+    json
+        Print the result as JSON.
+    """
+    screen = Screen(json=json)
+    for path in (certificate, evidence):
+        with path.open("rb"):  # a file that is not there is misuse, and refutes nothing
+            pass
+    given = evidence if is_counts(evidence) else read_counts(evidence, columns or Columns(), screen)
+    with screen.working("verifying"):
+        verdict = verify_evidence(certificate, given)
+    if verdict.ok:
+        screen.line(str(Certificate.load(certificate)), "bold")
+        screen.line("CERTIFIED: the evidence proves it, if what cannot be checked holds:", "green")
+        for assumption in verdict.unchecked:
+            screen.line(f"- {assumption}", "dim")
+    else:
+        screen.line("REFUTED: " + "; ".join(verdict.reasons), "bold red")
+        screen.next("ask for the counts that the certificate was issued from, or certify anew")
+    screen.result(
+        {
+            "ok": verdict.ok,
+            "reasons": list(verdict.reasons),
+            "checked": list(verdict.checked),
+            "unchecked": list(verdict.unchecked),
+        }
+    )
+    return 0 if verdict.ok else 1
