@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, Self
 
@@ -15,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -27,7 +28,16 @@ from pacvote.bounds.registry import exact_delta, refuse_empty_overlaps, resolve
 from pacvote.certificate import Certificate, certify, vacuous
 from pacvote.counts import PairCounts, count
 from pacvote.exact import UNIT
-from pacvote.fitting import Codes, fit_voters, gather, read_rows, read_training, said, tally
+from pacvote.fitting import (
+    Codes,
+    all_tagged,
+    fit_voters,
+    gather,
+    read_rows,
+    read_training,
+    said,
+    tally,
+)
 from pacvote.guards import refuse_fit_params, refuse_voter
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
@@ -116,9 +126,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     feature_names_in_ : array of str
         Their names, where X was a data frame.
 
-    Guarantee
-    ---------
-    With probability at least ``1 - delta`` over the rows, `predict` errs on at most
+    Notes
+    -----
+    **Guarantee.** With probability at least ``1 - delta`` over the rows, `predict` errs on at most
     ``certificate_.risk`` of future rows of the same distribution. Rows must be i.i.d.; nothing
     outside of the voters may have been fitted or chosen by these rows: no scaling, no selection
     of features, and no search over settings (`pacvote.reweight` can pay for one).
@@ -422,13 +432,27 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         self._set_params("estimator", **params)
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        # skops has no enumerations: the status goes by its name.
+        state = dict(super().__getstate__())
+        if "solution_" in state:
+            found = state["solution_"]
+            state["solution_"] = replace(found, status=found.status.name)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "solution_" in state:
+            kept: Any = state["solution_"]
+            self.solution_ = replace(kept, status=Status[kept.status])
+
     def __sklearn_tags__(self) -> Any:
         """Take what all voters take."""
         tags = super().__sklearn_tags__()
         listed = isinstance(self.estimator, list | tuple)
         voters = [voter for _, voter in self.estimator] if listed else [self._copied()]
-        tags.input_tags.sparse = all(get_tags(voter).input_tags.sparse for voter in voters)
-        tags.input_tags.allow_nan = all(get_tags(voter).input_tags.allow_nan for voter in voters)
+        tags.input_tags.sparse = all_tagged(voters, "sparse")
+        tags.input_tags.allow_nan = all_tagged(voters, "allow_nan")
         return tags
 
 

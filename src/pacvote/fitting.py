@@ -82,7 +82,7 @@ def read_training(owner: Any, X: Any, y: Any, voters: Sequence[Any]) -> Rowset:
 def read_rows(owner: Any, X: Any, voters: Sequence[Any]) -> Any:
     """Check rows to predict against those that the voters were fitted on."""
     if all(map(is_tree, voters)):
-        finite = "allow-nan" if _all_tagged(voters, "allow_nan") else True
+        finite = "allow-nan" if all_tagged(voters, "allow_nan") else True
         checks = {"dtype": np.float32, "accept_sparse": "csr", "ensure_all_finite": finite}
         return validate_data(owner, X, reset=False, **checks)
     if is_frame(X):
@@ -97,7 +97,7 @@ def is_frame(X: Any) -> bool:
 
 
 def _read_numbers(owner: Any, X: Any, y: Any, trees: Sequence[Any]) -> tuple[Any, Any]:
-    finite = "allow-nan" if _all_tagged(trees, "allow_nan") else True
+    finite = "allow-nan" if all_tagged(trees, "allow_nan") else True
     checks = {"dtype": np.float32, "accept_sparse": "csc", "ensure_all_finite": finite}
     try:
         X, y = validate_data(owner, X, y, ensure_min_samples=2, **checks)
@@ -116,11 +116,11 @@ def _read_numbers(owner: Any, X: Any, y: Any, trees: Sequence[Any]) -> tuple[Any
 
 def _untouched(voters: Sequence[Any]) -> dict[str, Any]:
     """Return checks that leave values to the voters, some of which take what others refuse."""
-    sparse = ["csr", "csc"] if _all_tagged(voters, "sparse") else False
+    sparse = ["csr", "csc"] if all_tagged(voters, "sparse") else False
     return {"dtype": None, "accept_sparse": sparse, "ensure_all_finite": False}
 
 
-def _all_tagged(voters: Sequence[Any], tag: str) -> bool:
+def all_tagged(voters: Sequence[Any], tag: str) -> bool:
     """Return whether all voters that are of scikit-learn's kind carry a tag."""
     known = [voter for voter in voters if isinstance(voter, BaseEstimator)]
     return all(getattr(get_tags(voter).input_tags, tag) for voter in known)
