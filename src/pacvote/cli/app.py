@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError, Parameter
 
 from pacvote.cli.demo import demo
+from pacvote.cli.fit import fit, predict
 from pacvote.cli.screen import complain, describe
 from pacvote.cli.votes import certify, count, verify
 
@@ -42,13 +44,21 @@ app.command(
     help_epilogue="Example: `pacvote certify counts.npz --bound tnd --out certificate.json`",
 )
 app.command(verify, help_epilogue="Example: `pacvote verify certificate.json counts.npz`")
+app.command(fit, help_epilogue="Example: `pacvote fit data.csv --target class --out model`")
+app.command(predict, help_epilogue="Example: `pacvote predict model new.csv --out predictions.csv`")
 app.register_install_completion_command(help="Install tab completion for this shell.")
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    complain(f"note: {message}")
 
 
 def run(tokens: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 done, 1 refuted, 2 misuse, 130 interrupted."""
     try:
-        result = app(list(tokens))
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            result = app(list(tokens))
         sys.stdout.flush()
     except KeyboardInterrupt:
         complain("interrupted; no half-written file is left")

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-_OPTIONS = ("label", "null", "ignore", "bound", "delta", "weights", "seed", "out", "target")
+_OPTIONS = (
+    "label",
+    "null",
+    "ignore",
+    "bound",
+    "delta",
+    "weights",
+    "seed",
+    "out",
+    "target",
+    "ensemble",
+    "voters",
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -107,10 +119,10 @@ def describe(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def check_out(path: Path, suffix: str) -> None:
+def check_out(path: Path, *suffixes: str) -> None:
     """Refuse, before the work, a file that cannot be written after it."""
-    if path.suffix.lower() != suffix:
-        msg = f"`out` must name a {suffix} file, but is {str(path)!r}"
+    if path.suffix.lower() not in suffixes:
+        msg = f"`out` must name a {' or '.join(suffixes)} file, but is {str(path)!r}"
         raise ValueError(msg)
     if path.is_dir() or not path.absolute().parent.is_dir():
         wrong = "is a directory" if path.is_dir() else "is in a directory that does not exist"

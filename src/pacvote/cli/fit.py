@@ -1,0 +1,261 @@
+"""Commands about tables of features: fit, predict."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from pacvote._files import atomic_write
+from pacvote.certificate import Certificate
+from pacvote.cli.frames import Columns, read_frame, read_target
+from pacvote.cli.screen import Screen, check_out
+from pacvote.cli.votes import facts_of, show_certificate
+
+if TYPE_CHECKING:
+    from pacvote.ensemble import MajorityVoteClassifier
+
+Ensemble = Literal["forest", "heterogeneous", "vote-of-forests", "vote-of-boosters"]
+
+_TAKES_MISSING = ("forest", "vote-of-forests", "vote-of-boosters")
+_MODEL, _COLUMNS, _CERTIFICATE, _COUNTS = (
+    "model.skops",
+    "columns.json",
+    "certificate.json",
+    "counts.npz",
+)
+# What `fit` saves beyond the types that skops trusts by itself.
+_TRUSTED = {
+    "fractions.Fraction",
+    "pacvote.bounds.c_bound.CBound",
+    "pacvote.bounds.ccpbb.CCBennett",
+    "pacvote.bounds.cctnd.CCTandem",
+    "pacvote.bounds.first_order.FirstOrder",
+    "pacvote.bounds.tandem.Tandem",
+    "pacvote.certificate.Certificate",
+    "pacvote.counts.PairCounts",
+    "pacvote.ensemble.MajorityVoteClassifier",
+    "pacvote.exact.ExactClaim",
+    "pacvote.minimize.Solution",
+    "pacvote.votes.Votes",
+    "sklearn._loss._loss.CyHalfBinomialLoss",
+    "sklearn._loss._loss.CyHalfMultinomialLoss",
+    "sklearn._loss.link.Interval",
+    "sklearn._loss.link.LogitLink",
+    "sklearn._loss.link.MultinomialLogit",
+    "sklearn._loss.loss.HalfBinomialLoss",
+    "sklearn._loss.loss.HalfMultinomialLoss",
+    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.tree._tree.Tree",
+}
+
+
+def fit(
+    data: Path,
+    /,
+    *,
+    target: str,
+    out: Path,
+    ensemble: Ensemble = "forest",
+    bound: str | None = None,
+    delta: float = 0.05,
+    voters: int | None = None,
+    seed: int = 0,
+    json: bool = False,
+) -> None:
+    """Train an ensemble on a table, weigh its voters, and certify their vote.
+
+    Parameters
+    ----------
+    data
+        Table of features and a target: .csv, .tsv, .parquet, .arrow or .feather.
+    target
+        Column to predict.
+    out
+        Directory for the model, its certificate and the counts that it rests on.
+    ensemble
+        forest: trees, each validated out of its bag. heterogeneous: seven kinds of classifiers.
+        vote-of-forests, vote-of-boosters: a few strong models, each validated on its own fold.
+    bound
+        fo, tnd, cctnd, ccpbb or c_bound; of strong models fo alone. Default: cctnd, or fo.
+    delta
+        Probability with which the certificate may be wrong.
+    voters
+        How many trees (default 100) or strong models (default 3).
+    seed
+        Of the bags and of the voters.
+    json
+        Print the result as JSON.
+    """
+    screen = Screen(json=json)
+    with screen.working(f"reading {data.name}"):
+        y = np.array(read_target(data, target))
+        frame = read_frame(data)
+        columns = Columns.of(frame, target)
+        if not columns.features:
+            msg = f"`target` {target!r} is the only column; give features beside it"
+            raise ValueError(msg)
+        X = columns.array(frame)
+    if ensemble not in _TAKES_MISSING:
+        _refuse_missing(X, columns, ensemble)
+    out.mkdir(parents=True, exist_ok=True)
+    with screen.working(f"fitting on {len(X):,} rows"):
+        vote = _unfitted(ensemble, columns, bound, delta, voters, seed).fit(X, y)
+    _save(vote, columns, out)
+    show_certificate(screen, vote.certificate_)
+    screen.files([("Model, certificate and counts", out)])
+    screen.next(f"pacvote predict {out} {data} --out predictions.csv")
+    screen.result({**facts_of(vote.certificate_), "ensemble": ensemble, "out": str(out)})
+
+
+def _refuse_missing(X: np.ndarray[Any, Any], columns: Columns, ensemble: Ensemble) -> None:
+    for name, column in zip(columns.features, X.T, strict=True):
+        n_missing = int(np.isnan(column).sum())
+        if n_missing:
+            msg = (
+                f"column {name!r} is empty in {n_missing} rows, which `ensemble` {ensemble} does "
+                f"not take; use {' or '.join(_TAKES_MISSING)}, or fill or drop them"
+            )
+            raise ValueError(msg)
+
+
+def _unfitted(
+    ensemble: Ensemble,
+    columns: Columns,
+    bound: str | None,
+    delta: float,
+    voters: int | None,
+    seed: int,
+) -> MajorityVoteClassifier:
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
+
+    strong = ensemble.startswith("vote-of")
+    settings: dict[str, Any] = {
+        "bound": bound or ("fo" if strong else "cctnd"),
+        "validation": "folds" if strong else "bootstrap",
+        "delta": delta,
+        "random_state": seed,
+    }
+    if ensemble == "heterogeneous":
+        if voters is not None:
+            msg = f"`voters` is {voters}, but a heterogeneous ensemble has its seven; leave it out"
+            raise ValueError(msg)
+        members = [
+            (name, _encoded(voter, columns, scaled=True)) for name, voter in paper_ensemble()
+        ]
+        return MajorityVoteClassifier(members, **settings)
+    if ensemble == "forest":
+        # Fitted trees ask no encoder where all columns are numbers: the fast way.
+        learner: Any = DecisionTreeClassifier(max_features="sqrt") if columns.categories else None
+    elif ensemble == "vote-of-forests":
+        learner = RandomForestClassifier(n_jobs=-1)
+    else:
+        learner = HistGradientBoostingClassifier(early_stopping=False)
+    learner = _encoded(learner, columns, scaled=False) if columns.categories else learner
+    settings["n_estimators"] = (3 if strong else 100) if voters is None else voters
+    return MajorityVoteClassifier(learner, n_jobs=None if strong else -1, **settings)
+
+
+def _encoded(learner: Any, columns: Columns, *, scaled: bool) -> Any:
+    """Put encoders before a learner, to be fitted with it in each bag."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+    texts = [k for k, name in enumerate(columns.features) if name in columns.categories]
+    numbers = [k for k in range(len(columns.features)) if k not in texts]
+    if scaled:
+        parts: list[Any] = [
+            ("numbers", StandardScaler(), numbers),
+            ("categories", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
+        ]
+    else:
+        codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+        parts = [("numbers", "passthrough", numbers), ("categories", codes, texts)]
+    return make_pipeline(ColumnTransformer([part for part in parts if part[2]]), learner)
+
+
+def _save(vote: MajorityVoteClassifier, columns: Columns, out: Path) -> None:
+    import skops.io
+
+    atomic_write(out / _MODEL, skops.io.dumps(vote))
+    atomic_write(out / _COLUMNS, columns.to_json().encode())
+    vote.counts_.save(out / _COUNTS)
+    vote.certificate_.save(out / _CERTIFICATE)
+
+
+def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> None:
+    """Predict with a fitted vote.
+
+    Parameters
+    ----------
+    model
+        Directory that `pacvote fit` has written. Nothing in it is executed.
+    data
+        Table with the columns of the fit, in any order; the target may be missing.
+    out
+        Table of predictions to write, .csv or .parquet: one row for each row of the data.
+    json
+        Print the result as JSON.
+    """
+    screen = Screen(json=json)
+    check_out(out, ".csv", ".parquet")
+    columns = _load_columns(model / _COLUMNS)
+    with screen.working(f"reading {data.name}"):
+        X = columns.array(read_frame(data))
+    with screen.working(f"predicting {len(X):,} rows"):
+        predictions = _load(model / _MODEL).predict(X)
+    frame = pl.DataFrame({columns.target: predictions.tolist()})
+    content = io.BytesIO()
+    if out.suffix.lower() == ".csv":
+        frame.write_csv(content)
+    else:
+        frame.write_parquet(content)
+    atomic_write(out, content.getvalue())
+    certificate = Certificate.load(model / _CERTIFICATE)
+    screen.line(f"{len(frame):,} rows predicted.")
+    screen.line(str(certificate))
+    screen.files([("Predictions", out)])
+    screen.next(f"pacvote verify {model / _CERTIFICATE} {model / _COUNTS}")
+    screen.result({"n_rows": len(frame), "claim": str(certificate), "out": str(out)})
+
+
+def _load_columns(path: Path) -> Columns:
+    text = path.read_text(encoding="utf-8")
+    try:
+        return Columns.from_json(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"{os.fspath(path)!r} does not list the columns of a model: {error}"
+        raise ValueError(msg) from error
+
+
+def _load(path: Path) -> MajorityVoteClassifier:
+    """Load a model of the types that `fit` saves, and of no others."""
+    import skops.io
+
+    from pacvote.ensemble import MajorityVoteClassifier
+
+    data = path.read_bytes()
+    try:
+        strangers = set(skops.io.get_untrusted_types(data=data)) - _TRUSTED
+    except Exception as error:
+        msg = f"{os.fspath(path)!r} is no model that `pacvote fit` has written"
+        raise ValueError(msg) from error
+    if strangers:
+        msg = f"{os.fspath(path)!r} holds {min(strangers)}, which `pacvote fit` does not save"
+        raise ValueError(msg)
+    vote = skops.io.loads(data, trusted=sorted(_TRUSTED))
+    if not isinstance(vote, MajorityVoteClassifier):
+        msg = f"{os.fspath(path)!r} holds a {type(vote).__name__}, no vote"
+        raise TypeError(msg)
+    return vote
