@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+from joblib import parallel_config
 
 from pacvote._files import atomic_write
 from pacvote.certificate import Certificate
@@ -106,8 +107,14 @@ def fit(
     if ensemble not in _TAKES_MISSING:
         _refuse_missing(X, columns, ensemble)
     out.mkdir(parents=True, exist_ok=True)
-    with screen.working(f"fitting on {len(X):,} rows"):
-        vote = _unfitted(ensemble, columns, bound, delta, voters, seed).fit(X, y)
+    vote = _unfitted(ensemble, columns, bound, delta, voters, seed)
+    # Threads: processes take seconds to start, and trees do not hold the lock.
+    n_jobs = -1 if ensemble == "forest" else 1
+    with (
+        screen.working(f"fitting on {len(X):,} rows"),
+        parallel_config("threading", n_jobs=n_jobs),
+    ):
+        vote.fit(X, y)
     _save(vote, columns, out)
     show_certificate(screen, vote.certificate_)
     screen.files([("Model, certificate and counts", out)])
@@ -163,7 +170,7 @@ def _unfitted(
         learner = HistGradientBoostingClassifier(early_stopping=False)
     learner = _encoded(learner, columns, scaled=False) if columns.categories else learner
     settings["n_estimators"] = (3 if strong else 100) if voters is None else voters
-    return MajorityVoteClassifier(learner, n_jobs=None if strong else -1, **settings)
+    return MajorityVoteClassifier(learner, **settings)
 
 
 def _encoded(learner: Any, columns: Columns, *, scaled: bool) -> Any:
