@@ -1,5 +1,6 @@
 """Weights for a majority vote, and a certificate of its error that anyone can check."""
 
+from pacvote.adapters import reweight, votes_of
 from pacvote.bounds import (
     BOUNDS,
     Bound,
@@ -14,6 +15,7 @@ from pacvote.bounds import (
 )
 from pacvote.certificate import Certificate, certify
 from pacvote.counts import PairCounts, count
+from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
 
@@ -26,6 +28,7 @@ __all__ = [
     "CCTandem",
     "Certificate",
     "FirstOrder",
+    "MajorityVoteClassifier",
     "PairCounts",
     "Solution",
     "Status",
@@ -36,4 +39,7 @@ __all__ = [
     "count",
     "evaluate",
     "minimize",
+    "paper_ensemble",
+    "reweight",
+    "votes_of",
 ]
