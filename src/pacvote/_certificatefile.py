@@ -4,54 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, is_dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from pacvote.exact import ExactClaim
-
-if TYPE_CHECKING:
-    from pacvote.certificate import Certificate
-
-    C = TypeVar("C", bound=Certificate)
 
 LARGEST_FILE = 64 * 2**20
 LONGEST_NUMBER = 400  # digits of a numerator or denominator
 
 
-def to_json(certificate: Certificate, protocol: int) -> str:
+def to_json(fields: Mapping[str, Any], protocol: int) -> str:
     """Return the canonical text: a line for each key in fixed order, "p/q", no floats."""
-    fields_ = {name: getattr(certificate, name) for name in _names(type(certificate))}
-    fields_["claims"] = [asdict(claim) for claim in certificate.claims]
     lines = (
         f' "{name}": {json.dumps(value, default=_plain)}'
-        for name, value in {"protocol": protocol, **fields_}.items()
+        for name, value in {"protocol": protocol, **fields}.items()
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _names(kind: type[Any]) -> list[str]:
-    return [field.name for field in fields(kind)]
-
-
 def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     if isinstance(value, Fraction):
         return f"{value.numerator}/{value.denominator}"
     msg = f"{type(value).__name__} has no place in a certificate"
     raise TypeError(msg)
 
 
-def from_json(kind: type[C], data: bytes, protocol: int) -> C:
-    """Return the certificate that `to_json` wrote, or ValueError in one line."""
+def from_json(data: bytes, protocol: int) -> dict[str, Any]:
+    """Return the fields that `to_json` wrote, or ValueError in one line."""
     try:
-        return _parse(kind, data, protocol)
+        return _parse(data, protocol)
     except (ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         msg = f"`path` is not a certificate of protocol {protocol}: {reason}"
         raise ValueError(msg) from None
 
 
-def _parse(kind: type[C], data: bytes, protocol: int) -> C:
+def _parse(data: bytes, protocol: int) -> dict[str, Any]:
     if len(data) > LARGEST_FILE:
         msg = f"{len(data)} bytes are too many"
         raise ValueError(msg)
@@ -65,7 +56,7 @@ def _parse(kind: type[C], data: bytes, protocol: int) -> C:
     if not isinstance(raw, dict) or raw.pop("protocol", None) != protocol:
         msg = "no such protocol"
         raise ValueError(msg)
-    return kind(**_read(raw, _CERTIFICATE))
+    return _read(raw, _CERTIFICATE)
 
 
 def _read(raw: object, readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:

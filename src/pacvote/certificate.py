@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from math import ceil
@@ -104,14 +104,15 @@ class Certificate:
 
     def __str__(self) -> str:
         return (
-            f"With {self.confidence:.4g} confidence this weighted vote of {len(self.voters)} "
+            f"With {100 * self.confidence:.6g} % confidence this weighted vote of {len(self.voters)} "
             f"voters errs on at most {percent_up(self.exact_risk)} of future data "
             f"(bound {self.bound!r})."
         )
 
     def to_json(self) -> str:
         """Return the certificate as text in its canonical form."""
-        return files.to_json(self, PROTOCOL)
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        return files.to_json(content, PROTOCOL)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate to a JSON file; the file appears whole or not at all."""
@@ -120,7 +121,7 @@ class Certificate:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` has written; ValueError for anything else."""
-        return files.from_json(cls, Path(path).read_bytes(), PROTOCOL)
+        return cls(**files.from_json(Path(path).read_bytes(), PROTOCOL))
 
 
 def certify(
