@@ -17,7 +17,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     PathLike = str | os.PathLike[str]
 
@@ -47,7 +47,7 @@ def reading(path: PathLike) -> Iterator[None]:
         yield
     except pl.exceptions.NoDataError as error:
         refuse_empty(path, error)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         msg = f"`path` {str(path)!r} cannot be read as {suffix_of(path)[1:]}: {reason}"
         raise ValueError(msg) from error
@@ -184,7 +184,6 @@ def _plain(name: str, dtype: pl.DataType, kind: str) -> pl.Expr:
 
 
 def _settle_cells(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> pl.LazyFrame:
-    columns = (label, *voters)
     whole, missing = pl.all().str.contains(_WHOLE), pl.all().is_in(_MISSING)
     numbers = _row(frame.select((whole | missing).all()))
     if all(numbers.values()):
@@ -193,11 +192,9 @@ def _settle_cells(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> p
     numbers = _row(frame.select(whole.all()))
     filled = _row(frame.select(pl.all().count() > 0))
     for name in voters:
-        if numbers[name] != numbers[label] and filled[name]:
-            _refuse_strangers(frame, label, name, label_is_number=numbers[label])
-    return frame.with_columns(
-        pl.col(name).str.replace(r"\.0+$", "") for name in columns if numbers[name]
-    )
+        if filled[name] and (numbers[name] or numbers[label]):
+            _refuse_strangers(frame, label, name, numbers)
+    return frame
 
 
 def _row(frame: pl.LazyFrame) -> dict[str, bool]:
@@ -205,18 +202,23 @@ def _row(frame: pl.LazyFrame) -> dict[str, bool]:
 
 
 def _refuse_strangers(
-    frame: pl.LazyFrame, label: str, voter: str, *, label_is_number: bool
+    frame: pl.LazyFrame, label: str, voter: str, numbers: Mapping[str, bool]
 ) -> None:
-    """Refuse whole numbers beside text where no label is ever voted for: that is a mistake."""
+    """Refuse labels none of which is ever voted for, where only their writing differs."""
     labels, votes = (
         set(frame.select(pl.col(name).unique()).collect(engine="streaming")[name].drop_nulls())
         for name in (label, voter)
     )
-    if not labels & votes:
-        kinds = ("whole numbers", "text") if label_is_number else ("text", "whole numbers")
+    alike = {_number(text) for text in labels} & {_number(text) for text in votes}
+    if not labels & votes and (numbers[label] != numbers[voter] or alike):
+        kinds = ["whole numbers" if numbers[name] else "text" for name in (label, voter)]
         msg = (
             f"label column {label!r} holds {kinds[0]}, such as {min(labels, default='')!r}, and "
             f"column {voter!r} holds {kinds[1]}, such as {min(votes)!r}; write the same labels "
             "in both"
         )
         raise ValueError(msg)
+
+
+def _number(text: str) -> str:
+    return text.partition(".")[0]
