@@ -17,6 +17,7 @@ from pacvote.certificate import Certificate, certify
 from pacvote.counts import PairCounts, count
 from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
 from pacvote.minimize import Solution, Status, minimize
+from pacvote.verify import Verdict, verify
 from pacvote.votes import Votes
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Solution",
     "Status",
     "Tandem",
+    "Verdict",
     "Votes",
     "Witness",
     "certify",
@@ -41,5 +43,6 @@ __all__ = [
     "minimize",
     "paper_ensemble",
     "reweight",
+    "verify",
     "votes_of",
 ]

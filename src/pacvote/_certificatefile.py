@@ -8,9 +8,9 @@ from dataclasses import asdict, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from pacvote.exact import ExactClaim
+from pacvote.exact import UNIT, ExactClaim
 
-LARGEST_FILE = 64 * 2**20
+LARGEST_FILE = 16 * 2**20
 LONGEST_NUMBER = 400  # digits of a numerator or denominator
 
 
@@ -56,7 +56,30 @@ def _parse(data: bytes, protocol: int) -> dict[str, Any]:
     if not isinstance(raw, dict) or raw.pop("protocol", None) != protocol:
         msg = "no such protocol"
         raise ValueError(msg)
-    return _read(raw, _CERTIFICATE)
+    fields = _read(raw, _CERTIFICATE)
+    _refuse_impossible(**fields)
+    return fields
+
+
+def _refuse_impossible(
+    voters: tuple[str, ...],
+    weight_integers: tuple[int, ...],
+    prior_integers: tuple[int, ...],
+    exact_risk: Fraction,
+    delta: Fraction,
+    **_: object,
+) -> None:
+    """Refuse numbers that no certificate has; whether they are proved is for `verify`."""
+    m = len(set(voters))
+    if not 0 < m == len(voters) == len(weight_integers) == len(prior_integers):
+        msg = "each voter must have a name of its own, one weight and one prior mass"
+    elif min(weight_integers + prior_integers) < 0 or sum(weight_integers) != UNIT:
+        msg = "weights must be at least 0 and sum to 2^40, and no prior mass may be negative"
+    elif not (0 <= exact_risk <= 1 and 0 < delta < 1 and sum(prior_integers) > 0):
+        msg = "the risk, delta or the prior is out of range"
+    else:
+        return
+    raise ValueError(msg)
 
 
 def _read(raw: object, readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
