@@ -566,7 +566,9 @@ def test_extreme_evidence_gives_a_value_between_the_truth_and_one(bound, wrong, 
     left = np.repeat(errors.diagonal()[:, None], 2, axis=1)
     counts = PairCounts(np.full((2, 2), size), errors, left, ("a", "b"))
     for rho in ([0.5, 0.5], [1.0, 0.0], [0.25, 0.75]):
-        found = evaluate(bound, counts, rho, delta=delta)
+        # one of the paper's 400 mu is enough here, and much faster
+        held = {} if bound.sound else {"mu": 0.0}
+        found = evaluate(bound, counts, rho, delta=delta, parameters=held)
         assert 0 < found.value <= 1
         assert all(math.isfinite(x) for x in found.parameters.values())
         # empirically, the vote is wrong where voters of weight 1/2 are

@@ -125,12 +125,10 @@ def _paper(problem: Problem, max_iter: int) -> Solution:
 def _direct(problem: Problem, max_iter: int) -> Solution:
     landscape = _Landscape.of(problem)
     start = landscape.best_choice(landscape.point(np.zeros(landscape.support.sum()), 0))
-    best, n_iter = start, 0
-    for logits in (start.logits, start.target(), landscape.tilted(start)):
-        point, steps = landscape.search(landscape.point(logits, start.choice), max_iter)
-        n_iter += steps
-        if point.value < best.value:
-            best = point
+    best, n_iter = landscape.best_from([start.logits, start.target()], start, max_iter)
+    if best.value >= 1:  # both may have begun on a plateau
+        best, more = landscape.best_from([landscape.tilted(start)], best, max_iter)
+        n_iter += more
     return landscape.solution(best, start, n_iter, max_iter)
 
 
@@ -219,6 +217,17 @@ class _Landscape:
             for choice in self.grid
         ]
         return self.point(point.logits, int(np.argmin(values)))
+
+    def best_from(
+        self, starts: Sequence[Floats], best: _Point, max_iter: int
+    ) -> tuple[_Point, int]:
+        """Search from each of the logits; return ``best`` itself unless one ends below it."""
+        n_iter, choice = 0, best.choice
+        for logits in starts:
+            point, steps = self.search(self.point(logits, choice), max_iter)
+            n_iter += steps
+            best = point if point.value < best.value else best
+        return best, n_iter
 
     def tilted(self, start: _Point) -> Floats:
         """Return the best logits that fall evenly with the voters' risks: off any plateau."""
