@@ -121,7 +121,8 @@ def _is(kind: type) -> Callable[[Any], Any]:
 
 def _fraction(value: object) -> Fraction:
     text = _is(str)(value)
-    if len(text) > 2 * LONGEST_NUMBER or "." in text or "e" in text.lower():
+    long = max(map(len, text.split("/"))) > LONGEST_NUMBER
+    if long or "." in text or "e" in text.lower():
         msg = f"{text[:40]!r} is not a fraction"
         raise ValueError(msg)
     fraction = Fraction(text)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from pathlib import Path
 from typing import Self, final
 
@@ -103,8 +103,9 @@ class Certificate:
         return {claim.event: claim.share for claim in self.claims}
 
     def __str__(self) -> str:
+        confidence = floor((1 - self.delta) * 10**6) / 10**4
         return (
-            f"With {100 * self.confidence:.6g} % confidence this weighted vote of {len(self.voters)} "
+            f"With {confidence:.6g} % confidence this weighted vote of {len(self.voters)} "
             f"voters errs on at most {percent_up(self.exact_risk)} of future data "
             f"(bound {self.bound!r})."
         )
@@ -204,9 +205,9 @@ def _proven(bound: str | Bound) -> Bound:
 
 def _short_delta(delta: float | Fraction) -> Fraction:
     """Return delta, unless its shares would be too long for the file that others read."""
-    share = exact_delta(delta)
-    if share.denominator >= 10 ** (files.LONGEST_NUMBER // 2) and isinstance(delta, Fraction):
-        msg = f"`delta` must have at most {files.LONGEST_NUMBER // 2} digits in its denominator"
+    share, digits = exact_delta(delta), files.LONGEST_NUMBER - 50
+    if share.denominator >= 10**digits:
+        msg = f"`delta` must have a denominator of at most {digits} digits"
         raise ValueError(msg)
     return share
 
