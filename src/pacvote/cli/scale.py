@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAMES = 20  # columns for names
+_TICK = 5  # columns for "100 %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def scale(rows: Sequence[Row], width: int, *, ascii_only: bool = False) -> Text:
     dot, line, end = "o-|" if ascii_only else "●─┤"
     step = _step(max(max(row.measured, row.limit or 0.0) for row in rows))
     n_steps = max(ceil(max(max(r.measured, r.limit or 0.0) for r in rows) / step), 1)
-    space = (width - _NAMES - 4) // n_steps  # of a step; the last label is 4 wide
+    space = max((width - _NAMES - _TICK) // n_steps, 1)  # of a step
     picture = Text()
     for row in rows:
         first = round(row.measured / step * space)
@@ -53,7 +54,9 @@ def scale(rows: Sequence[Row], width: int, *, ascii_only: bool = False) -> Text:
             picture.append(line * (last - first - 1), style="dim")
             picture.append(end, style="bold cyan")
         picture.append("\n")
-    ticks = "".join(f"{100 * step * k:.0f} %".ljust(space) for k in range(n_steps + 1))
+    each = ceil((_TICK + 1) / space)  # how many steps a label needs
+    labels = (f"{100 * step * k:.0f} %" for k in range(0, n_steps + 1, each))
+    ticks = "".join(label.ljust(space * each) for label in labels)
     picture.append(" " * _NAMES + ticks.rstrip(), style="dim")
     return picture
 
