@@ -178,6 +178,7 @@ MISUSE = [
     ([*CERTIFY, "--delta", "5"], "`--delta` must lie in (0, 1)"),
     ([*CERTIFY, "--delta", "small"], "--delta"),
     ([*CERTIFY, "--null", "skip"], "out-of-bag"),
+    (["count", "counts.npz", "--out", "counts.npz"], "is the input, which would be lost"),
     (["certify", "counts.npz", "--label", "truth", "--out", "c.json"], "holds counts; leave it"),
     (["verify", "no.json", "counts.npz"], "No such file or directory: 'no.json'"),
     (["verify", "counts.npz", "no.npz"], "No such file or directory: 'no.npz'"),

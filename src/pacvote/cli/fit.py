@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from joblib import parallel_config
 
+from pacvote import BOUNDS
 from pacvote._files import atomic_write
-from pacvote.certificate import Certificate
 from pacvote.cli.frames import Columns, read_frame, read_target
 from pacvote.cli.screen import Screen, check_out
 from pacvote.cli.votes import facts_of, show_certificate
@@ -30,13 +30,8 @@ _MODEL, _COLUMNS, _CERTIFICATE, _COUNTS = (
     "counts.npz",
 )
 # What `fit` saves beyond the types that skops trusts by itself.
-_TRUSTED = {
+_TRUSTED = {f"{bound.__module__}.{bound.__qualname__}" for bound in BOUNDS.values()} | {
     "fractions.Fraction",
-    "pacvote.bounds.c_bound.CBound",
-    "pacvote.bounds.ccpbb.CCBennett",
-    "pacvote.bounds.cctnd.CCTandem",
-    "pacvote.bounds.first_order.FirstOrder",
-    "pacvote.bounds.tandem.Tandem",
     "pacvote.certificate.Certificate",
     "pacvote.counts.PairCounts",
     "pacvote.ensemble.MajorityVoteClassifier",
@@ -216,12 +211,13 @@ def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> Non
         Print the result as JSON.
     """
     screen = Screen(json=json)
-    check_out(out, ".csv", ".parquet")
+    check_out(out, data, ".csv", ".parquet")
     columns = _load_columns(model / _COLUMNS)
     with screen.working(f"reading {data.name}"):
         X = columns.array(read_frame(data))
     with screen.working(f"predicting {len(X):,} rows"):
-        predictions = _load(model / _MODEL).predict(X)
+        vote = _load(model / _MODEL)
+        predictions = vote.predict(X)
     frame = pl.DataFrame({columns.target: predictions.tolist()})
     content = io.BytesIO()
     if out.suffix.lower() == ".csv":
@@ -229,12 +225,11 @@ def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> Non
     else:
         frame.write_parquet(content)
     atomic_write(out, content.getvalue())
-    certificate = Certificate.load(model / _CERTIFICATE)
     screen.line(f"{len(frame):,} rows predicted.")
-    screen.line(str(certificate))
+    screen.line(str(vote.certificate_))
     screen.files([("Predictions", out)])
     screen.next(f"pacvote verify {model / _CERTIFICATE} {model / _COUNTS}")
-    screen.result({"n_rows": len(frame), "claim": str(certificate), "out": str(out)})
+    screen.result({"n_rows": len(frame), "claim": str(vote.certificate_), "out": str(out)})
 
 
 def _load_columns(path: Path) -> Columns:

@@ -119,12 +119,15 @@ def describe(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def check_out(path: Path, *suffixes: str) -> None:
-    """Refuse, before the work, a file that cannot be written after it."""
+def check_out(path: Path, source: Path, *suffixes: str) -> None:
+    """Refuse, before the work, a file that cannot be written after it, or that is its input."""
     if path.suffix.lower() not in suffixes:
         msg = f"`out` must name a {' or '.join(suffixes)} file, but is {str(path)!r}"
         raise ValueError(msg)
     if path.is_dir() or not path.absolute().parent.is_dir():
         wrong = "is a directory" if path.is_dir() else "is in a directory that does not exist"
         msg = f"`out` {str(path)!r} {wrong}; name a file in a directory that exists"
+        raise ValueError(msg)
+    if path.exists() and source.exists() and path.samefile(source):
+        msg = f"`out` {str(path)!r} is the input, which would be lost; name another file"
         raise ValueError(msg)

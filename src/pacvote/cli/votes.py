@@ -88,7 +88,7 @@ def count(
         Print the result as JSON.
     """
     screen = Screen(json=json)
-    check_out(out, ".npz")
+    check_out(out, votes, ".npz")
     counts = read_counts(votes, columns or Columns(), screen)
     counts.save(out)
     screen.show(_counted(counts))
@@ -156,7 +156,7 @@ def certify(
         Print the result as JSON.
     """
     screen = Screen(json=json)
-    check_out(out, ".json")
+    check_out(out, votes, ".json")
     counts = read_counts(votes, columns or Columns(), screen)
     chosen = None if weights is None else read_weights(weights, counts.voters)
     with screen.working("minimising the bound" if chosen is None else "evaluating the bound"):
