@@ -10,7 +10,7 @@ from typing import Any
 
 from pacvote.exact import UNIT, ExactClaim
 
-LARGEST_FILE = 16 * 2**20
+LARGEST_FILE = 8 * 2**20
 LONGEST_NUMBER = 400  # digits of a numerator or denominator
 
 
