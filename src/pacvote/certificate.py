@@ -204,10 +204,10 @@ def _proven(bound: str | Bound) -> Bound:
 
 
 def _short_delta(delta: float | Fraction) -> Fraction:
-    """Return delta, unless its shares would be too long for the file that others read."""
+    """Return delta, unless the file or 60 digits are too short for it."""
     share, digits = exact_delta(delta), files.LONGEST_NUMBER - 50
-    if share.denominator >= 10**digits:
-        msg = f"`delta` must have a denominator of at most {digits} digits"
+    if share.denominator >= 10**digits or 1 - share < Fraction(1, 2**60):
+        msg = f"`delta` must have at most {digits} digits and be at most 1 - 2^-60"
         raise ValueError(msg)
     return share
 
