@@ -194,9 +194,9 @@ def _lower_exponents(p: float, p_hat: float, n: int, slopes: Floats) -> tuple[Fl
     return n * (gain - loss), 24 * EPS * n * (gain + loss)
 
 
-def _ln_mixture(exponents: Floats, slopes: Floats) -> float:
+def _ln_mixture(exponents: Floats, weights: Floats) -> float:
     top = float(exponents.max())
-    return top + math.log(float(mixture_weights(slopes) @ np.exp(exponents - top)))
+    return top + math.log(float(weights @ np.exp(exponents - top)))
 
 
 def _mixture(
@@ -211,14 +211,15 @@ def _mixture(
     check_positive(slopes=float(np.min(slopes)))
     if p_hat == limit or complexity == math.inf:
         return limit
+    weights = mixture_weights(slopes)
 
     def proved(p: float) -> bool:
         value, error = exponents(p, p_hat, n, slopes)
-        total = _ln_mixture(value - error, slopes)
+        total = _ln_mixture(value - error, weights)
         return total - 64 * EPS * (1 + abs(total)) >= complexity
 
     guess = root(
-        lambda p: _ln_mixture(exponents(p, p_hat, n, slopes)[0], slopes) - complexity,
+        lambda p: _ln_mixture(exponents(p, p_hat, n, slopes)[0], weights) - complexity,
         *sorted((p_hat, limit)),
     )
     return outward(proved, guess, limit)
