@@ -36,7 +36,9 @@ def main() -> None:
         files = [Path(folder) / f"hospital_{i}.npz" for i in range(len(hospitals))]
         for file, rows in zip(files, hospitals, strict=True):
             count(votes(rows), y[rows]).save(file)  # all that leaves the hospital
-            print(f"{file.name}: {len(rows)} rows counted, {file.stat().st_size / 1000:.0f} kB sent")
+            print(
+                f"{file.name}: {len(rows)} rows counted, {file.stat().st_size / 1000:.0f} kB sent"
+            )
 
         total = sum(PairCounts.load(file) for file in files)
         certificate = certify(total, bound="tnd")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -132,10 +134,10 @@ def test_the_winner_of_a_search_pays_for_the_others():
         reweight(search, X, y, n_candidates=2)
     vote = reweight(search, X, y, n_candidates=3)
     alone = reweight(search.best_estimator_, X, y)
-    assert vote.certificate_.delta * 3 == alone.certificate_.delta
+    assert vote.certificate_.selection == Fraction(1, 3)
     assert vote.certificate_.risk > alone.certificate_.risk
-    assert vote.refit_weights(bound="tnd").certificate_.delta * 3 == alone.certificate_.delta
-    assert vote.refit_weights(delta=0.3).certificate_.delta * 10 == 1
+    assert vote.refit_weights(bound="tnd").certificate_.selection == Fraction(1, 3)
+    assert vote.refit_weights(delta=0.3).certificate_.ledger["tandem upper"] * 10 == 1
 
 
 # --- hold-outs ---

@@ -67,6 +67,7 @@ def _refuse_impossible(
     prior_integers: tuple[int, ...],
     exact_risk: Fraction,
     delta: Fraction,
+    selection: Fraction,
     **_: object,
 ) -> None:
     """Refuse numbers that no certificate has; whether they are proved is for `verify`."""
@@ -75,8 +76,10 @@ def _refuse_impossible(
         msg = "each voter must have a name of its own, one weight and one prior mass"
     elif min(weight_integers + prior_integers) < 0 or sum(weight_integers) != UNIT:
         msg = "weights must be at least 0 and sum to 2^40, and no prior mass may be negative"
-    elif not (0 <= exact_risk <= 1 and 0 < delta < 1 and sum(prior_integers) > 0):
-        msg = "the risk, delta or the prior is out of range"
+    elif not any(prior_integers):
+        msg = "the prior has no mass"
+    elif not (0 <= exact_risk <= 1 and 0 < delta < 1 and 0 < selection <= 1):
+        msg = "the risk, delta or the selection is out of range"
     else:
         return
     raise ValueError(msg)
@@ -159,6 +162,8 @@ _CERTIFICATE: dict[str, Callable[[Any], Any]] = {
     "constants": _is(str),
     "exact_risk": _fraction,
     "delta": _fraction,
+    "selection": _fraction,
+    "selected_from": _many(_is(str)),
     "voters": _many(_is(str)),
     "weight_integers": _many(_is(int)),
     "prior_integers": _many(_is(int)),

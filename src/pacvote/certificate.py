@@ -6,7 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -53,13 +53,17 @@ class Certificate:
     """With probability at least 1 - delta, the weighted vote errs on at most ``risk`` of rows.
 
     Every number is exact: weights and prior are integers over a common denominator, limits and
-    shares of delta are fractions. ``save`` writes JSON; equal certificates give equal bytes.
+    shares of delta are fractions. Where the claim is one of several, ``selection`` is the share
+    of delta that it was given beforehand, and ``selected_from`` names them. ``save`` writes
+    JSON; equal certificates give equal bytes.
     """
 
     bound: str
     constants: str
     exact_risk: Fraction
     delta: Fraction
+    selection: Fraction
+    selected_from: tuple[str, ...]
     voters: tuple[str, ...]
     weight_integers: tuple[int, ...]
     prior_integers: tuple[int, ...]
@@ -132,6 +136,8 @@ def certify(
     delta: float | Fraction = 0.05,
     weights: ArrayLike | None = None,
     prior: ArrayLike | None = None,
+    selection: float | Fraction = 1,
+    selected_from: Sequence[str] = (),
 ) -> Certificate:
     """Issue a certificate for a weighted vote.
 
@@ -148,6 +154,11 @@ def certify(
         multiples of 2^-40, and the certificate is about the rounded ones.
     prior : array-like of shape (n_voters,), default=None
         Weights fixed before the validation rows were seen; uniform by default.
+    selection : float or Fraction, default=1
+        Share of delta for this claim, where it is chosen among several by the same rows: fixed
+        beforehand, like the shares of the others, which together with it are at most 1.
+    selected_from : sequence of str, default=()
+        Names of all that it is chosen among, for the reader of the certificate.
 
     Returns
     -------
@@ -158,20 +169,22 @@ def certify(
     Under the certificate's ``assumptions``, the probability over the validation rows that it
     claims too little is at most ``delta``.
     """
-    chosen, delta = _proven(bound), _short_delta(delta)
+    chosen, delta, selection = _proven(bound), _short_delta(delta), _selection(selection)
+    share = delta * selection
     counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
     prior_integers = _prior_integers(prior, counts.n_voters)
     rounded = np.array(prior_integers, dtype=np.float64) / sum(prior_integers)
     if weights is None:
-        weights = minimize(chosen, counts, delta=delta, prior=rounded).weights
+        weights = minimize(chosen, counts, delta=share, prior=rounded).weights
     integers = to_integers(simplex("weights", weights, counts.n_voters))
-    problem = Problem.of(chosen, counts, delta, rounded)
+    problem = Problem.of(chosen, counts, share, rounded)
     outcome = problem.outcome(np.array(integers, dtype=np.float64) / UNIT, {})
     claims = exact_claims(outcome.witnesses, ExactMoments(counts, integers, prior_integers))
     limits: Limits = {(claim.quantity, claim.side): claim.value for claim in claims}
     parameters = exact_parameters(chosen, claims, limits, outcome.parameters)
     risk = min(Fraction(1), Fraction(ceil(chosen.formula(limits, parameters) * UNIT), UNIT))
-    return _issue(problem, risk, integers, prior_integers, parameters, claims)
+    choice = selection, tuple(map(str, selected_from))
+    return _issue(problem, risk, integers, prior_integers, parameters, claims, choice)
 
 
 def vacuous(
@@ -180,6 +193,7 @@ def vacuous(
     bound: str | Bound = "cctnd",
     delta: float | Fraction = 0.05,
     prior: ArrayLike | None = None,
+    selection: float | Fraction = 1,
 ) -> Certificate:
     """Issue the certificate that claims nothing: risk 1, the prior's weights.
 
@@ -188,8 +202,10 @@ def vacuous(
     prior_integers = _prior_integers(prior, counts.n_voters)
     total = sum(prior_integers)
     rounded = np.array(prior_integers, dtype=np.float64) / total
-    problem = Problem.unchecked(_proven(bound), counts, _short_delta(delta), rounded)
-    return _issue(problem, Fraction(1), to_integers(rounded), prior_integers, {}, ())
+    delta, selection = _short_delta(delta), _selection(selection)
+    problem = Problem.unchecked(_proven(bound), counts, delta * selection, rounded)
+    choice = selection, ()
+    return _issue(problem, Fraction(1), to_integers(rounded), prior_integers, {}, (), choice)
 
 
 def _proven(bound: str | Bound) -> Bound:
@@ -212,6 +228,14 @@ def _short_delta(delta: float | Fraction) -> Fraction:
     return share
 
 
+def _selection(share: float | Fraction) -> Fraction:
+    exact = Fraction(1) if share == 1 else exact_delta(share, "selection")
+    if exact.denominator >= 10**20:
+        msg = f"`selection` must have at most 20 digits, but is {share!r}"
+        raise ValueError(msg)
+    return exact
+
+
 def _prior_integers(prior: ArrayLike | None, n_voters: int) -> tuple[int, ...]:
     return (1,) * n_voters if prior is None else to_integers(simplex("prior", prior, n_voters))
 
@@ -223,13 +247,15 @@ def _issue(
     prior: tuple[int, ...],
     parameters: Mapping[str, Fraction],
     claims: tuple[ExactClaim, ...],
+    choice: tuple[Fraction, tuple[str, ...]],
 ) -> Certificate:
     counts = problem.evidence.counts
     return Certificate(
         problem.bound.key,
         problem.bound.constants,
         risk,
-        problem.delta,
+        problem.delta / choice[0],
+        *choice,
         counts.voters,
         weights,
         prior,

@@ -120,7 +120,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     certificate_ : Certificate
         The claim: its ``risk`` is the certified error of `predict`.
     n_candidates_ : int
-        Classifiers among which this one was chosen by the same rows; delta is divided by it.
+        Classifiers among which this one was chosen by the same rows; it has so little of delta.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
@@ -246,23 +246,32 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         return self._minimize(bound, self.delta)
 
     def _minimize(self, bound: str | Bound, delta: float | Fraction) -> Self:
-        share = exact_delta(delta) / self.n_candidates_
+        delta, selection = exact_delta(delta), Fraction(1, self.n_candidates_)
         chosen = resolve(bound)
-        self._claim = (chosen, share)
+        self._claim = (chosen, delta)
         evidence = self.counts_
         nothing = _why_vacuous(evidence, chosen)
         if nothing:
             msg = f"the certificate is vacuous (risk 1) and the weights are the prior's: {nothing}"
             warnings.warn(msg, UserWarning, stacklevel=4)
-            certificate = vacuous(evidence, bound=chosen, delta=share, prior=self.prior)
+            certificate = vacuous(
+                evidence, bound=chosen, delta=delta, prior=self.prior, selection=selection
+            )
             self.solution_ = Solution(certificate.prior, 1.0, {}, Status.VACUOUS, 0, np.nan)
             return self._take(certificate)
-        self.solution_ = minimize(chosen, evidence, delta=share, prior=self.prior)
+        self.solution_ = minimize(chosen, evidence, delta=delta * selection, prior=self.prior)
         return self._take(self._certified(self.solution_.weights))
 
     def _certified(self, weights: ArrayLike) -> Certificate:
         bound, delta = self._claim
-        return certify(self.counts_, bound=bound, delta=delta, weights=weights, prior=self.prior)
+        return certify(
+            self.counts_,
+            bound=bound,
+            delta=delta,
+            weights=weights,
+            prior=self.prior,
+            selection=Fraction(1, self.n_candidates_),
+        )
 
     def _take(self, certificate: Certificate) -> Self:
         self.certificate_ = certificate
@@ -292,9 +301,8 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         bounds at ``delta / k`` each.
         """
         check_is_fitted(self)
-        used, share = self._claim
-        asked = share * self.n_candidates_ if delta is None else delta
-        return self._minimize(used if bound is None else bound, asked)
+        used, paid = self._claim
+        return self._minimize(used if bound is None else bound, paid if delta is None else delta)
 
     def prune(self, *, tol: float | None = None, n_voters: int | None = None) -> Self:
         """Give weight zero to the voters that matter least, and certify the smaller vote.

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from pacvote import BOUNDS, Certificate, PairCounts, Verdict, Votes, certify, count, verify
 
-checker = importlib.import_module("pacvote.verify")
+NAMES = importlib.import_module("pacvote.verify.files").NAMES
+rules = importlib.import_module("pacvote.verify.checks")
 pytestmark = pytest.mark.slow
 
-PROVEN = [BOUNDS[key](constants=constants) for key, constants in checker._CLAIMS]
+PROVEN = [BOUNDS[key](constants=constants) for key, constants in rules.CLAIMS]
 CASES = 20_000
 
 
@@ -33,7 +34,7 @@ def evidence(draw):
     validated = None if share == 1 else rng.random((n, m)) < share
     counts = count(Votes.from_errors(rng.random((n, m)) < risks, validated))
     times = draw(st.one_of(st.integers(1, 3), st.integers(0, 56).map(lambda k: 2**k)))
-    arrays = [getattr(counts, name) * np.int64(times) for name in checker._NAMES]
+    arrays = [getattr(counts, name) * np.int64(times) for name in NAMES]
     return PairCounts(*arrays, counts.voters)
 
 

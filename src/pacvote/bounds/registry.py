@@ -138,13 +138,14 @@ def resolve(bound: str | Bound) -> Bound:
     raise ValueError(msg)
 
 
-def exact_delta(delta: float | Fraction) -> Fraction:
+def exact_delta(delta: float | Fraction, name: str = "delta") -> Fraction:
     """Return delta as the fraction that its shortest decimal spells, such as 1/20 for 0.05."""
     if isinstance(delta, bool) or not isinstance(delta, (int, float, Fraction, np.floating)):
-        msg = f"`delta` must be a number in (0, 1), but is {type(delta).__name__}"
+        msg = f"`{name}` must be a number in (0, 1), but is {type(delta).__name__}"
         raise TypeError(msg)
     if not 0 < delta < 1:
-        msg = f"`delta` must lie in (0, 1), but is {delta!r}; 0.05 gives 95 % confidence"
+        advice = "; 0.05 gives 95 % confidence" if name == "delta" else ""
+        msg = f"`{name}` must lie in (0, 1), but is {delta!r}{advice}"
         raise ValueError(msg)
     return delta if isinstance(delta, Fraction) else Fraction(repr(float(delta)))
 

@@ -1,0 +1,187 @@
+"""What each bound claims, and the checks that a certificate must pass, in their order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import ceil, floor
+
+from .files import Counts, Paper, require
+from .proofs import (
+    FINE,
+    HALF,
+    ONE,
+    UNIT,
+    ZERO,
+    check_grids,
+    is_ceiling,
+    is_limit,
+    mean_of,
+    nats,
+)
+
+ASSUMPTIONS = (
+    "The validation rows and the future rows are independent draws from one distribution: "
+    "no groups, no duplicates by construction, no order in time, no drift.",
+    "No voter was influenced by the rows it is validated on, labelled or not, in training, "
+    "preprocessing, selection or tuning.",
+    "Which voter is validated on which row was decided without looking at that row.",
+    "The prior, delta, the bound and its constants were fixed before the validation rows were "
+    "seen.",
+    "The claim is about the hard vote with exactly these weights; ties may fall either way.",
+)
+
+_THREE = "gibbs lower 1/20, gibbs upper 1/20, tandem upper 9/10"
+CLAIMS = {  # quantity, side and share of delta, in the order of their names
+    ("fo", "sharp"): "gibbs upper 1",
+    ("fo", "paper"): "gibbs upper 1",
+    ("tnd", "sharp"): "tandem upper 1",
+    ("tnd", "paper"): "tandem upper 1",
+    ("cctnd", "sharp"): _THREE,
+    ("cctnd", "paper"): "gibbs lower 1/2, gibbs upper 1/2, tandem upper 1/2",
+    ("c_bound", "sharp"): _THREE,
+    ("c_bound", "paper"): "gibbs lower 1/2, gibbs upper 1/2, tandem lower 1/2, tandem upper 1/2",
+    ("ccpbb", "sharp"): "mu_tandem upper 1/2, mu_variance upper 1/2",
+}
+_PARAMETERS = {"cctnd": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
+_COVERED = {"bennett": {"mu", "gamma"}, "variance": {"mu", "lambda"}}  # by the event's grid
+
+
+def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fraction:
+    """Return the bound from its limits; limits that contradict each other claim nothing."""
+    if paper["bound"] == "fo":
+        return 2 * limits["gibbs", "upper"]
+    if paper["bound"] == "ccpbb":
+        mean = limits["mu_tandem", "upper"]
+        return mean / (HALF - paper["parameters"]["mu"]) ** 2 if mean > 0 else ONE
+    t = limits["tandem", "upper"]
+    if paper["bound"] == "tnd":
+        return 4 * t
+    above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
+    if paper["bound"] == "cctnd":
+        return _cantelli(t, above, below, paper["parameters"]["mu"])
+    if paper["constants"] == "paper":
+        over, rest = t - below**2, ONE / 4 + limits["tandem", "lower"] - above
+        return over / rest if above < HALF and rest > 0 and over > 0 else ONE
+    g = min(max(2 * t, below), above)
+    flat = g == 2 * t or above >= HALF or t < g**2
+    return 4 * t if flat else (t - g**2) / (ONE / 4 + t - g)
+
+
+def _cantelli(t: Fraction, above: Fraction, below: Fraction, stated: Fraction) -> Fraction:
+    """Return the least bound over mu: the lower limit goes with mu >= 0, the upper with mu < 0."""
+    values = {ZERO: 4 * t}
+    if below < HALF and t > below**2 and 2 * t < below:
+        values[(below / 2 - t) / (HALF - below)] = (t - below**2) / (ONE / 4 + t - below)
+    if above < HALF and 2 * t > above:
+        mu = (above / 2 - t) / (HALF - above)
+        values[mu] = (t - 2 * mu * above + mu * mu) / (HALF - mu) ** 2
+    best = min(values, key=values.__getitem__)
+    require(stated == best, "mu is not the best one")
+    return values[best]
+
+
+def _check_evidence(paper: Paper, counts: Counts) -> None:
+    m, digest = len(counts.voters), hashlib.sha256(json.dumps(counts.voters).encode())
+    require(paper["voters"] == counts.voters, "the evidence names other voters")
+    require(
+        0 < m == len({name for name in counts.voters if type(name) is str}),
+        "each voter needs a name of its own",
+    )
+    for flat in (counts.rows, counts.both, counts.left):
+        require(len(flat) == m * m, "the counts are not of all pairs of voters")
+        for start in range(0, m * m, m):
+            digest.update(array("q", flat[start : start + m]))
+    require(paper["n_single"] == min(counts.rows[:: m + 1]), "`n_single` is wrong")
+    require(paper["n_pair"] == min(counts.rows), "`n_pair` is wrong")
+    require(digest.hexdigest() == paper["evidence_sha256"], "the evidence has another SHA-256")
+    for i in range(m):
+        _check_voter(counts, i)
+
+
+def _check_voter(counts: Counts, i: int) -> None:
+    """Refuse what no table of rows can give."""
+    m, lines = len(counts.voters), list(counts.lines(i))
+    twins = zip(counts.rows[i::m], counts.both[i::m], strict=True)
+    fits, (rows, errors, same, _) = [line[:2] for line in lines] == list(twins), lines[i]
+    for n, both, left, right in lines:
+        fits = fits and 0 <= both <= left <= errors == same and n <= rows
+        fits = fits and 0 <= right - both <= n - left <= rows - errors
+    require(fits, f"voter {i} has counts that no table of rows can give")
+
+
+def _check_weights(paper: Paper, counts: Counts) -> None:
+    weights, prior, m = paper["weight_integers"], paper["prior_integers"], len(counts.voters)
+    fits = all(type(x) is int and x >= 0 for x in weights + prior)
+    total, fits = sum(prior), fits and len(weights) == len(prior) == m
+    require(fits and sum(weights) == UNIT, "the weights must be integers that sum to 2^40")
+    require(total == UNIT or {*prior} == {1}, "the prior must be ones, or sum to 2^40")
+    pairs = list(zip(weights, prior, strict=True))
+    require(all(p for w, p in pairs if w), "a voter has weight without prior mass")
+    near = all(abs(w * total - p * UNIT) <= m * total for w, p in pairs)
+    require(paper["claims"] or near, "weights that claim nothing must be the prior's")
+
+
+def _check_claimed(paper: Paper, _: Counts) -> None:
+    claims, bound = paper["claims"], paper["bound"]
+    require(paper["assumptions"] == [*ASSUMPTIONS], "the assumptions are not those published")
+    require(0 < paper["delta"] < 1, "delta must lie between 0 and 1")
+    require(0 < paper["selection"] <= 1, "the selection must lie between 0 and 1")
+    require(all(type(x) is str for x in paper["selected_from"]), "a name is no text")
+    require((bound, paper["constants"]) in CLAIMS, "the bound is not among those proven")
+    names = _PARAMETERS.get(bound, set()) if claims else set()
+    require(paper["parameters"].keys() == names, "the parameters are not those of the bound")
+    fields = ("event", "quantity", "side", "inequality", "share")
+    expected = []
+    for row in CLAIMS[bound, paper["constants"]].split(", "):
+        name, side, share = row.split()
+        form = "mixture" if paper["constants"] == "sharp" else "kl_paper"
+        form = {"mu_tandem": "bennett", "mu_variance": "variance"}.get(name, form)
+        event = {"mixture": f"{name} {side}", "kl_paper": name}.get(form, form)
+        spent = Fraction(share) * paper["delta"] * paper["selection"]
+        expected.append([event, name, side, form, spent])
+    same = not claims or [[claim[name] for name in fields] for claim in claims] == expected
+    require(same, "events, inequalities or shares of delta are not those of the bound")
+
+
+def _check_parameters(paper: Paper, _: Counts) -> None:
+    gridded = paper["bound"] == "ccpbb"
+    for claim in paper["claims"]:
+        n = paper["n_single" if claim["quantity"] == "gibbs" else "n_pair"]
+        require(claim["n_samples"] == n >= 1 + gridded, "`n_samples` is wrong, or too small")
+        covered = _COVERED.get(claim["inequality"], ())
+        same = claim["parameters"] == {name: paper["parameters"][name] for name in covered}
+        require(same, "the parameters of a claim are not those of the certificate")
+        require(gridded or claim["grid"] == 1, "a claim has a grid that its bound has not")
+    if gridded and paper["claims"]:
+        check_grids(paper)
+
+
+def _check_claims(paper: Paper, counts: Counts) -> None:
+    for claim in paper["claims"]:
+        name = f"{claim['event']}, {claim['side']}"
+        scaled = mean_of(counts, paper["weight_integers"], claim) * FINE
+        mean = Fraction(ceil(scaled) if claim["side"] == "upper" else floor(scaled), FINE)
+        require(claim["p_hat"] == mean, f"{name}: `p_hat` is not the mean of the evidence")
+        price = is_ceiling(claim["complexity"], nats(paper, claim), FINE)
+        require(price, f"{name}: `complexity` is not that of weights, prior and share")
+        require(is_limit(paper, claim), f"{name}: `value` is not the tightest that is proved")
+
+
+def _check_risk(paper: Paper, _: Counts) -> None:
+    limits = {(claim["quantity"], claim["side"]): claim["value"] for claim in paper["claims"]}
+    risk = Fraction(ceil(_formula(paper, limits) * UNIT), UNIT) if limits else ONE
+    require(paper["exact_risk"] == min(ONE, risk), "the claimed risk is not what is proved")
+
+
+CHECKS: dict[str, Callable[[Paper, Counts], None]] = {
+    "SHA-256, voters and sizes of the evidence": _check_evidence,
+    "weights and prior": _check_weights,
+    "assumptions, events, inequalities, ledger of delta": _check_claimed,
+    "numbers of rows, parameters and grids": _check_parameters,
+    "empirical means, complexities and limits": _check_claims,
+    "claimed risk": _check_risk,
+}
