@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 Ensemble = Literal["forest", "heterogeneous", "vote-of-forests", "vote-of-boosters"]
 
 _TAKES_MISSING = ("forest", "vote-of-forests", "vote-of-boosters")
-_MODEL, _COLUMNS, _CERTIFICATE, _COUNTS = (
-    "model.skops",
-    "columns.json",
-    "certificate.json",
-    "counts.npz",
-)
+_MODEL, _CERTIFICATE, _COUNTS = "model.skops", "certificate.json", "counts.npz"
 # What `fit` saves beyond the types that skops trusts by itself.
 _TRUSTED = {f"{bound.__module__}.{bound.__qualname__}" for bound in BOUNDS.values()} | {
     "fractions.Fraction",
@@ -190,8 +185,8 @@ def _encoded(learner: Any, columns: Columns, *, scaled: bool) -> Any:
 def _save(vote: MajorityVoteClassifier, columns: Columns, out: Path) -> None:
     import skops.io
 
-    atomic_write(out / _MODEL, skops.io.dumps(vote))
-    atomic_write(out / _COLUMNS, columns.to_json().encode())
+    # All that predicts is one file, so that no crash leaves halves of two models.
+    atomic_write(out / _MODEL, skops.io.dumps({"vote": vote, "columns": columns.to_json()}))
     vote.counts_.save(out / _COUNTS)
     vote.certificate_.save(out / _CERTIFICATE)
 
@@ -212,11 +207,10 @@ def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> Non
     """
     screen = Screen(json=json)
     check_out(out, data, ".csv", ".parquet")
-    columns = _load_columns(model / _COLUMNS)
     with screen.working(f"reading {data.name}"):
+        vote, columns = _load(model / _MODEL)
         X = columns.array(read_frame(data))
     with screen.working(f"predicting {len(X):,} rows"):
-        vote = _load(model / _MODEL)
         predictions = vote.predict(X)
     frame = pl.DataFrame({columns.target: predictions.tolist()})
     content = io.BytesIO()
@@ -232,16 +226,7 @@ def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> Non
     screen.result({"n_rows": len(frame), "claim": str(vote.certificate_), "out": str(out)})
 
 
-def _load_columns(path: Path) -> Columns:
-    text = path.read_text(encoding="utf-8")
-    try:
-        return Columns.from_json(text)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"{os.fspath(path)!r} does not list the columns of a model: {error}"
-        raise ValueError(msg) from error
-
-
-def _load(path: Path) -> MajorityVoteClassifier:
+def _load(path: Path) -> tuple[MajorityVoteClassifier, Columns]:
     """Load a model of the types that `fit` saves, and of no others."""
     import skops.io
 
@@ -256,8 +241,17 @@ def _load(path: Path) -> MajorityVoteClassifier:
     if strangers:
         msg = f"{os.fspath(path)!r} holds {min(strangers)}, which `pacvote fit` does not save"
         raise ValueError(msg)
-    vote = skops.io.loads(data, trusted=sorted(_TRUSTED))
-    if not isinstance(vote, MajorityVoteClassifier):
-        msg = f"{os.fspath(path)!r} holds a {type(vote).__name__}, no vote"
+    saved = skops.io.loads(data, trusted=sorted(_TRUSTED))
+    vote = saved.get("vote") if isinstance(saved, dict) else saved
+    if not isinstance(vote, MajorityVoteClassifier) or not isinstance(saved, dict):
+        msg = f"{os.fspath(path)!r} holds a {type(vote).__name__}, not what `pacvote fit` saves"
         raise TypeError(msg)
-    return vote
+    return vote, _columns(path, saved.get("columns"))
+
+
+def _columns(path: Path, text: object) -> Columns:
+    try:
+        return Columns.from_json(str(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"{os.fspath(path)!r} does not list the columns of a model: {error}"
+        raise ValueError(msg) from error
