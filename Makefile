@@ -34,7 +34,7 @@ hooks: $(ENV)  ## run the format, lint and type checks before each commit
 # --no-config: a mirror configured on this machine has no say in what is locked.
 lock: $(ENV)  ## renew requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 --fork-strategy fewest \
-	  --extra app --group test --group bench --group build --generate-hashes \
+	  --extra app --extra dask --group test --group docs --group bench --group build --generate-hashes \
 	  --no-config --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
 
 clean:  ## remove the environment and everything generated
