@@ -38,6 +38,9 @@ def _ctpop(_typing_context: Any, _word: Any) -> Any:
     """Count the set bits of a uint64 by LLVM's own operation, which it can vectorise."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        # For some processors LLVM prefers half-width vectors, at half the rate of VPOPCNTQ.
+        # llvmlite's own `add` knows no attribute that has a value.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), generate
