@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pacvote import BOUNDS, Certificate, PairCounts, evaluate
+from pacvote import Certificate, PairCounts, evaluate
 from pacvote.certificate import percent_up
 from pacvote.cli.app import run
-from pacvote.cli.demo import DECLARED, N_TREES
+from pacvote.cli.demo import COMPARED, DECLARED, N_TREES
 from pacvote.cli.scale import Row, scale
 from pacvote.concentration import binomial_upper
 from pacvote.datasets import load_pendigits
@@ -34,7 +34,7 @@ def test_the_certificate_is_of_the_declared_bound(demo):
     folder, result = demo
     certificate = Certificate.load(folder / "certificate.json")
     votes = {vote["weights"]: vote for vote in result["votes"]}
-    assert list(votes) == [DECLARED, *(k for k in BOUNDS if k != DECLARED), "uniform", "best_tree"]
+    assert list(votes) == [DECLARED, *COMPARED, "best_tree", "uniform", "held_out"]
     assert [key for key, vote in votes.items() if vote["declared"]] == [DECLARED]
     assert certificate.bound == DECLARED
     assert certificate.risk == votes[DECLARED]["certified_risk"] == result["certificate"]["risk"]
@@ -57,6 +57,9 @@ def test_every_number_can_be_had_again_from_what_was_written(demo):
         for n, k in zip(counts.rows, counts.errors, strict=True)
     ]
     assert votes["best_tree"]["certified_risk"] == min(limits)
+    errors = round(votes[DECLARED]["test_error"] * result["n_test"])
+    exact = binomial_upper(result["n_test"], errors, Fraction(1, 20))
+    assert votes["held_out"]["certified_risk"] == exact
 
 
 def test_test_errors_are_those_of_the_estimator(demo):

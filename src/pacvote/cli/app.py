@@ -49,8 +49,15 @@ app.command(predict, help_epilogue="Example: `pacvote predict model new.csv --ou
 app.register_install_completion_command(help="Install tab completion for this shell.")
 
 
+def _options() -> set[str]:
+    """Return the names of all options, as the Python names of what they set."""
+    commands = (app[name] for name in app if not name.startswith("-"))
+    names = (arg.names for command in commands for arg in command.assemble_argument_collection())
+    return {name.removeprefix("--").replace("-", "_") for found in names for name in found}
+
+
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    complain(f"note: {message}")
+    complain(f"note: {message}", _options())
 
 
 def run(tokens: Sequence[str]) -> int:
@@ -74,6 +81,6 @@ def run(tokens: Sequence[str]) -> int:
         complain(f"this command needs {error.name}; install: pip install 'pacvote[app]'")
         return 2
     except (ValueError, TypeError, OSError) as error:
-        complain(describe(error))
+        complain(describe(error), _options())
         return 2
     return result if isinstance(result, int) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -11,7 +11,7 @@ import numpy as np
 from rich.box import ASCII, ROUNDED
 from rich.table import Table
 
-from pacvote import BOUNDS, Certificate, PairCounts, certify
+from pacvote import Certificate, PairCounts, certify
 from pacvote.certificate import percent_up
 from pacvote.cli.scale import Row, scale
 from pacvote.cli.screen import Clock, Screen
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DECLARED = "cctnd"  # named before any row is looked at: a choice by results would have to be paid
+COMPARED = ("tnd", "fo")  # to see beside it
 DELTA = Fraction(1, 20)
 N_TREES = 100
 
@@ -56,7 +57,7 @@ class Outcome:
     weigh_seconds: float
 
 
-def demo(*, seed: int = 0, out: Path = Path("demo"), json: bool = False) -> int:
+def demo(*, seed: int = 0, out: Path = Path("demo"), screen: Screen | None = None) -> int:
     """Train, weigh, certify and verify on real data that ships with pacvote.
 
     Parameters
@@ -65,10 +66,8 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), json: bool = False) -> int:
         Of the split and of the trees.
     out
         Directory for the certificate and the counts that it rests on.
-    json
-        Print the result as JSON.
     """
-    clock, screen = Clock(), Screen(json=json)
+    clock, screen = Clock(), screen or Screen()
     if not 0 <= seed < 2**32:
         msg = f"`seed` must be from 0 to 2^32 - 1, but is {seed}"
         raise ValueError(msg)
@@ -91,7 +90,7 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), json: bool = False) -> int:
     screen.show("", *_caveats(outcome))
     screen.files([("Certificate", certificate), ("Counts", counts)])
     screen.line(f"{clock.seconds:.1f} s in all.", "dim")
-    screen.next(f"pacvote verify {certificate} {counts}")
+    screen.next("pacvote", "verify", certificate, counts)
     screen.result({**_facts(outcome), "verified": verdict.ok, "out": str(out), "seed": seed})
     return 0 if verdict.ok else 1
 
@@ -112,10 +111,11 @@ def compute(seed: int, screen: Screen) -> Outcome:
         fit_seconds, clock = clock.seconds, Clock()
     with screen.working("weighing them by each bound"):
         counts, said = vote.counts_, vote.votes(X[test])
-        keys = (DECLARED, *(key for key in BOUNDS if key != DECLARED))
+        keys = (DECLARED, *COMPARED)
         certificates = [certify(counts, bound=key, delta=DELTA) for key in keys]
         lines = [_line_of(certificate, said, y[test]) for certificate in certificates]
-        lines += [_uniform(said, y[test]), _best_tree(counts, said, y[test])]
+        lines += [_best_tree(counts, said, y[test]), _uniform(said, y[test])]
+        lines.append(_held_out(lines[0], len(test)))
     return Outcome(
         tuple(lines), certificates[0], counts, len(train), len(test), fit_seconds, clock.seconds
     )
@@ -155,6 +155,13 @@ def _best_tree(counts: PairCounts, said: NDArray[Any], y: NDArray[Any]) -> Line:
     return Line("best_tree", "best single tree", Fraction(limits[best]), error, 1.0)
 
 
+def _held_out(declared: Line, n_test: int) -> Line:
+    """Return what rows that played no part prove of the declared vote: an exact limit."""
+    errors = round(declared.test_error * n_test)
+    limit = Fraction(binomial_upper(n_test, errors, DELTA))
+    return replace(declared, key="held_out", name=f"{DECLARED}, rows aside", risk=limit)
+
+
 def _story(outcome: Outcome) -> Sequence[str]:
     counts = outcome.counts
     return (
@@ -162,15 +169,15 @@ def _story(outcome: Outcome) -> Sequence[str]:
         "[bold]pacvote demo[/]  Pendigits: 10,992 handwritten digits, ten classes",
         "",
         f"{counts.n_voters} trees bagged on {outcome.n_train:,} rows in {outcome.fit_seconds:.1f} "
-        f"s. Each tree is validated on the rows outside its bag, at least {counts.n_single:,} of "
-        "them, so no label was set aside for the certificates. "
-        f"{outcome.n_test:,} rows were, to see here how often the votes do err.",
+        f"s. Each is validated on the rows outside its bag, at least {counts.n_single:,}: a "
+        f"certificate needs no label set aside. {outcome.n_test:,} rows are aside, to see here how "
+        "often the votes do err.",
         "",
     )
 
 
 def _table(outcome: Outcome, screen: Screen) -> Table:
-    box = ASCII if screen.console.options.ascii_only else ROUNDED
+    box = ASCII if screen.ascii_only else ROUNDED
     table = Table(box=box, caption_justify="left", caption=_caption(outcome))
     table.add_column("Vote, weighted by")
     for title in ("Certified risk", "Test error", "Effective voters"):
@@ -183,7 +190,7 @@ def _table(outcome: Outcome, screen: Screen) -> Table:
             f"{100 * line.test_error:.2f} %",
             f"{line.effective_voters:.1f}",
             style="bold" if declared else "",
-            end_section=declared or line.key == list(BOUNDS)[-1],
+            end_section=declared or line.key == "best_tree",
         )
     return table
 
@@ -191,8 +198,8 @@ def _table(outcome: Outcome, screen: Screen) -> Table:
 def _caption(outcome: Outcome) -> str:
     return (
         f"Each limit holds with 95 % confidence on its own. {DECLARED} was declared beforehand "
-        "and is the certificate; to take the least of them afterwards would be a choice by these "
-        f"rows, and none at 95 %. Weighed, all of them, in {outcome.weigh_seconds:.1f} s."
+        "and is the certificate; the least of several, taken afterwards, is none at 95 %. "
+        f"Weighed, all of them, in {outcome.weigh_seconds:.1f} s."
     )
 
 
@@ -201,7 +208,7 @@ def _picture(outcome: Outcome, screen: Screen) -> Sequence[Any]:
         Row(line.name, line.test_error, None if line.risk is None else float(line.risk))
         for line in outcome.lines
     ]
-    ascii_only = screen.console.options.ascii_only
+    ascii_only = screen.ascii_only
     key = (
         "o error on test rows   | certified" if ascii_only else "● error on test rows   ┤ certified"
     )
@@ -210,18 +217,24 @@ def _picture(outcome: Outcome, screen: Screen) -> Sequence[Any]:
 
 
 def _caveats(outcome: Outcome) -> Sequence[str]:
-    declared, best = outcome.lines[0], outcome.lines[-1]
-    words = [
+    declared, aside = outcome.lines[0], outcome.lines[-1]
+    best = next(line for line in outcome.lines if line.key == "best_tree")
+    words = (
         "[bold]Not promised:[/] anything about other people's handwriting, about data that "
-        "drift, about one digit or one class. A certificate is an upper limit: the error itself "
-        f"is usually far below it, as the {100 * declared.test_error:.2f} % above."
-    ]
+        "drift, about one digit. A certificate is an upper limit; the error itself is usually far "
+        f"below it, as the {100 * declared.test_error:.2f} % above."
+    )
     if best.risk is not None and declared.risk is not None and best.risk < declared.risk:
-        words.append(
-            "One tree alone has the lower limit although it errs more often: a vote's limit is "
+        words += (
+            " One tree alone has the lower limit although it errs more often: a vote's limit is "
             "reached by looser inequalities."
         )
-    return (*words, "")
+    if aside.risk is not None:
+        words += (
+            f" Who can spare {outcome.n_test:,} labels proves more with them: at most "
+            f"{percent_up(aside.risk)} (last line)."
+        )
+    return words, ""
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pacvote import BOUNDS
 from pacvote._files import atomic_write
 from pacvote.cli.frames import Columns, read_frame, read_target
 from pacvote.cli.screen import Screen, check_out
-from pacvote.cli.votes import facts_of, show_certificate
+from pacvote.cli.votes import BoundKey, facts_of, show_certificate
 
 if TYPE_CHECKING:
     from pacvote.ensemble import MajorityVoteClassifier
@@ -55,11 +55,11 @@ def fit(
     target: str,
     out: Path,
     ensemble: Ensemble = "forest",
-    bound: str | None = None,
+    bound: BoundKey | None = None,
     delta: float = 0.05,
     voters: int | None = None,
     seed: int = 0,
-    json: bool = False,
+    screen: Screen | None = None,
 ) -> None:
     """Train an ensemble on a table, weigh its voters, and certify their vote.
 
@@ -74,18 +74,14 @@ def fit(
     ensemble
         forest: trees, each validated out of its bag. heterogeneous: seven kinds of classifiers.
         vote-of-forests, vote-of-boosters: a few strong models, each validated on its own fold.
-    bound
-        fo, tnd, cctnd, ccpbb or c_bound; of strong models fo alone. Default: cctnd, or fo.
     delta
         Probability with which the certificate may be wrong.
     voters
         How many trees (default 100) or strong models (default 3).
     seed
         Of the bags and of the voters.
-    json
-        Print the result as JSON.
     """
-    screen = Screen(json=json)
+    screen = screen or Screen()
     with screen.working(f"reading {data.name}"):
         y = np.array(read_target(data, target))
         frame = read_frame(data)
@@ -108,7 +104,7 @@ def fit(
     _save(vote, columns, out)
     show_certificate(screen, vote.certificate_)
     screen.files([("Model, certificate and counts", out)])
-    screen.next(f"pacvote predict {out} {data} --out predictions.csv")
+    screen.next("pacvote", "predict", out, data, "--out", "predictions.csv")
     screen.result({**facts_of(vote.certificate_), "ensemble": ensemble, "out": str(out)})
 
 
@@ -191,7 +187,7 @@ def _save(vote: MajorityVoteClassifier, columns: Columns, out: Path) -> None:
     vote.certificate_.save(out / _CERTIFICATE)
 
 
-def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> None:
+def predict(model: Path, data: Path, /, *, out: Path, screen: Screen | None = None) -> None:
     """Predict with a fitted vote.
 
     Parameters
@@ -202,10 +198,8 @@ def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> Non
         Table with the columns of the fit, in any order; the target may be missing.
     out
         Table of predictions to write, .csv or .parquet: one row for each row of the data.
-    json
-        Print the result as JSON.
     """
-    screen = Screen(json=json)
+    screen = screen or Screen()
     check_out(out, data, ".csv", ".parquet")
     with screen.working(f"reading {data.name}"):
         vote, columns = _load(model / _MODEL)
@@ -222,7 +216,7 @@ def predict(model: Path, data: Path, /, *, out: Path, json: bool = False) -> Non
     screen.line(f"{len(frame):,} rows predicted.")
     screen.line(str(vote.certificate_))
     screen.files([("Predictions", out)])
-    screen.next(f"pacvote verify {model / _CERTIFICATE} {model / _COUNTS}")
+    screen.next("pacvote", "verify", model / _CERTIFICATE, model / _COUNTS)
     screen.result({"n_rows": len(frame), "claim": str(vote.certificate_), "out": str(out)})
 
 

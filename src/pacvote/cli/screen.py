@@ -2,75 +2,92 @@
 
 from __future__ import annotations
 
-import json
+import json as jsonlib
 import os
 import re
+import shlex
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cyclopts import Parameter
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
-_OPTIONS = (
-    "label",
-    "null",
-    "ignore",
-    "bound",
-    "delta",
-    "weights",
-    "seed",
-    "out",
-    "target",
-    "ensemble",
-    "voters",
-)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Screen:
-    """One command's output: for people, or with ``json`` one object for machines."""
+    """One command's output: for people, or with ``json`` one object for machines.
 
-    def __init__(self, *, json: bool) -> None:
-        self.json = json
-        self.console = Console(highlight=False)
-        self.console.width = min(self.console.width, 100)  # longer lines are hard to read
+    Parameters
+    ----------
+    json
+        Print the result as JSON.
+    quiet
+        Print nothing but errors; the exit code and the files say the rest.
+    """
+
+    json: bool = False
+    quiet: bool = False
+
+    @cached_property
+    def console(self) -> Console:
+        """Standard output, in lines that are not too long to read."""
+        console = Console(highlight=False, quiet=self.json or self.quiet)
+        console.width = min(console.width, 100)
+        return console
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether the terminal has no other characters."""
+        return self.console.options.ascii_only
 
     def show(self, *parts: RenderableType) -> None:
         """Print for people; a string may hold markup."""
-        if not self.json:
-            for part in parts:
-                self.console.print(part)
+        for part in parts:
+            self.console.print(part)
 
     def line(self, text: str, style: str = "") -> None:
         """Print text as it is, whatever it holds."""
-        if not self.json:
-            self.console.print(Text(_CONTROL.sub("?", text), style=style))
+        self.console.print(Text(_CONTROL.sub("?", text), style=style))
 
     def files(self, written: Sequence[tuple[str, Path]]) -> None:
         """Say what was written where; a path is never wrapped, so that it can be copied."""
-        if not self.json:
-            for what, path in written:
-                self.console.print(Text(f"{what}: {path}"), soft_wrap=True)
-
-    def next(self, command: str) -> None:
-        """Say what to do next."""
-        if not self.json:
-            text = Text.assemble(("Next: ", "bold"), (command, "cyan"))
+        width = max(len(what) for what, _ in written) + 2
+        for what, path in written:
+            text = Text.assemble((f"{what}:".ljust(width), "dim"), str(path))
             self.console.print(text, soft_wrap=True)
+
+    def next(self, *words: object) -> None:
+        """Say what to do next: one text, or the words of a command, quoted where they must be."""
+        command = str(words[0]) if len(words) == 1 else shlex.join(map(str, words))
+        text = Text.assemble(("Next: ", "bold"), (_CONTROL.sub("?", command), "cyan"))
+        self.console.print(text, soft_wrap=True)
 
     def result(self, content: Mapping[str, Any]) -> None:
         """Print the result for machines."""
         if self.json:
-            sys.stdout.write(json.dumps(content, indent=2) + "\n")
+            sys.stdout.write(jsonlib.dumps(content, indent=2) + "\n")
 
     @contextmanager
     def working(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
@@ -79,11 +96,10 @@ class Screen:
         columns = (
             SpinnerColumn("line" if console.options.ascii_only else "dots"),
             TextColumn("{task.description}"),
-            *((BarColumn(), TimeRemainingColumn()) if total else ()),
+            *((BarColumn(), TimeRemainingColumn()) if total else (TimeElapsedColumn(),)),
         )
-        with Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as bar:
+        off = self.quiet or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=off) as bar:
             task = bar.add_task(what, total=total)
 
             def advance(steps: int) -> None:
@@ -104,10 +120,11 @@ class Clock:
         return time.perf_counter() - self._start
 
 
-def complain(message: str) -> None:
+def complain(message: str, options: Collection[str] = ()) -> None:
     """Print one line on stderr, arguments named as the options that they are here."""
-    line = " ".join(message.split())
-    line = re.sub(rf"`({'|'.join(_OPTIONS)})`", r"`--\1`", line).replace("`path` ", "")
+    line = " ".join(message.split()).replace("`path` ", "")
+    for option in options:
+        line = line.replace(f"`{option}`", f"`--{option}`")
     sys.stderr.write(f"pacvote: {_CONTROL.sub('?', line)}\n")
 
 

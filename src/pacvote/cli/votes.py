@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import json as jsonlib
+import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 import pacvote
+from pacvote import BOUNDS
 from pacvote.certificate import Certificate, percent_up
 from pacvote.cli.screen import Screen, check_out
 from pacvote.counts import PairCounts
@@ -45,6 +46,15 @@ class Columns:
     ignore: tuple[str, ...] = ()
 
 
+BoundKey = Annotated[
+    str,
+    Parameter(
+        help=f"One of {', '.join(BOUNDS)}. Choose before looking: the least of several is no "
+        "certificate."
+    ),
+]
+
+
 def read_counts(path: Path, columns: Columns, screen: Screen) -> PairCounts:
     """Load counts, or count a table of votes."""
     if is_counts(path):
@@ -74,7 +84,7 @@ def count(
     *,
     columns: Columns | None = None,
     out: Path,
-    json: bool = False,
+    screen: Screen | None = None,
 ) -> None:
     """Count votes: all that a certificate needs, and no row of data.
 
@@ -84,16 +94,14 @@ def count(
         Table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
     out
         File of counts to write, .npz. Counts of parts of the rows add up.
-    json
-        Print the result as JSON.
     """
-    screen = Screen(json=json)
+    screen = screen or Screen()
     check_out(out, votes, ".npz")
     counts = read_counts(votes, columns or Columns(), screen)
     counts.save(out)
     screen.show(_counted(counts))
     screen.files([("Counts", out)])
-    screen.next(f"pacvote certify {out} --out certificate.json")
+    screen.next("pacvote", "certify", out, "--out", out.with_name("certificate.json"))
     screen.result({**summary(counts), "out": str(out)})
 
 
@@ -131,10 +139,10 @@ def certify(
     *,
     columns: Columns | None = None,
     out: Path,
-    bound: str = "cctnd",
+    bound: BoundKey = "cctnd",
     delta: float = 0.05,
     weights: Path | None = None,
-    json: bool = False,
+    screen: Screen | None = None,
 ) -> None:
     """Weigh the voters, and certify how often their vote errs.
 
@@ -144,18 +152,13 @@ def certify(
         Counts, or a table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
     out
         Certificate to write, .json.
-    bound
-        fo, tnd, cctnd, ccpbb or c_bound. Choose before looking: the least of several is no
-        certificate.
     delta
         Probability with which the certificate may be wrong.
     weights
         JSON object of voters and their weights, to be certified as they are. Default: the
         weights that minimise the bound.
-    json
-        Print the result as JSON.
     """
-    screen = Screen(json=json)
+    screen = screen or Screen()
     check_out(out, votes, ".json")
     counts = read_counts(votes, columns or Columns(), screen)
     chosen = None if weights is None else read_weights(weights, counts.voters)
@@ -164,21 +167,20 @@ def certify(
     certificate.save(out)
     show_certificate(screen, certificate)
     screen.files([("Certificate", out)])
-    screen.next(_verify_command(out, votes, columns or Columns()))
+    screen.next("pacvote", "verify", out, votes, *_options(columns or Columns()))
     screen.result({**facts_of(certificate), "out": str(out)})
 
 
-def _verify_command(certificate: Path, votes: Path, columns: Columns) -> str:
-    options = [f"--label {columns.label}"] if columns.label is not None else []
-    options += [f"--null {columns.null}"] if columns.null is not None else []
-    options += [f"--ignore {name}" for name in columns.ignore]
-    return " ".join(["pacvote verify", str(certificate), str(votes), *options])
+def _options(columns: Columns) -> list[str]:
+    options = [("label", columns.label), ("null", columns.null)]
+    options += [("ignore", name) for name in columns.ignore]
+    return [word for name, value in options if value is not None for word in (f"--{name}", value)]
 
 
 def read_weights(path: Path, voters: tuple[str, ...]) -> list[float]:
     """Read a JSON object that gives each voter its weight."""
     try:
-        weights = jsonlib.loads(path.read_text(encoding="utf-8"))
+        weights = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         msg = f"`weights` {str(path)!r} is not JSON: {error}"
         raise ValueError(msg) from error
@@ -244,7 +246,7 @@ def verify(
     /,
     *,
     columns: Columns | None = None,
-    json: bool = False,
+    screen: Screen | None = None,
 ) -> int:
     """Check a certificate against its evidence; the exit code is 0 if it holds, 1 if not.
 
@@ -256,10 +258,8 @@ def verify(
         Certificate, .json.
     evidence
         The counts or the table of votes that it was issued from.
-    json
-        Print the result as JSON.
     """
-    screen = Screen(json=json)
+    screen = screen or Screen()
     for path in (certificate, evidence):
         with path.open("rb"):  # a file that is not there is misuse, and refutes nothing
             pass
