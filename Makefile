@@ -5,7 +5,7 @@ BIN := .venv/bin
 ENV := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check validity bench hooks lock clean
+.PHONY: help demo test check validity bench docs hooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ validity: $(ENV)  ## the slow tests: do certificates hold as often as they claim
 bench: $(ENV)  ## time what must be fast
 	$(BIN)/python -m benchmarks
 
+docs: $(ENV)  ## the documentation into build/docs, examples run, links checked
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+	$(BIN)/python docs/check_links.py build/docs
+
 hooks: $(ENV)  ## run the format, lint and type checks before each commit
 	$(BIN)/prek install
 
@@ -39,6 +43,7 @@ lock: $(ENV)  ## renew requirements.lock
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/api docs/gallery docs/sg_execution_times.rst
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # pip only fetches uv, by the hash in the lock; uv then installs the rest in seconds.
