@@ -15,6 +15,12 @@ from pacvote.bounds import (
 )
 from pacvote.certificate import Certificate, certify
 from pacvote.counts import PairCounts, count
+from pacvote.displays import (
+    AbstentionDisplay,
+    BoundsDisplay,
+    TandemDisplay,
+    WeightsDisplay,
+)
 from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.verify import Verdict, verify
@@ -22,8 +28,10 @@ from pacvote.votes import Votes
 
 __all__ = [
     "BOUNDS",
+    "AbstentionDisplay",
     "Bound",
     "BoundValue",
+    "BoundsDisplay",
     "CBound",
     "CCBennett",
     "CCTandem",
@@ -34,8 +42,10 @@ __all__ = [
     "Solution",
     "Status",
     "Tandem",
+    "TandemDisplay",
     "Verdict",
     "Votes",
+    "WeightsDisplay",
     "Witness",
     "certify",
     "count",
