@@ -131,8 +131,10 @@ def test_count_misused():
     with pytest.raises(TypeError, match=r"`y` is missing; give Votes, or labels with list"):
         count([[1]])
     for arguments in ((votes,), ([[1]], [1])):
-        with pytest.raises(ValueError, match=r"`engine` must be one of 'auto', 'cpu', 'plain'"):
-            count(*arguments, engine="cuda")
+        with pytest.raises(
+            ValueError, match=r"`engine` must be one of 'auto', 'cpu', 'cuda', 'plain'"
+        ):
+            count(*arguments, engine="gpu")
 
 
 # --- what cannot be counts ---

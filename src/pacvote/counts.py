@@ -242,8 +242,9 @@ def count(
         The labels, with predictions only.
     validated : boolean array of shape (n_samples, n_voters), optional
         Where each voter was validated, with predictions only. Default: everywhere.
-    engine : {"auto", "cpu", "plain"}
-        "cpu" is compiled and uses all cores, "plain" is NumPy; both give the same counts.
+    engine : {"auto", "cpu", "cuda", "plain"}
+        "cpu" is compiled and uses all cores, "cuda" uses an NVIDIA GPU (extra ``gpu``), "plain"
+        is NumPy; "auto" takes what is there and worth its start. All give the same counts.
 
     Returns
     -------

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Engine = Literal["auto", "cpu", "plain"]
+Engine = Literal["auto", "cpu", "cuda", "plain"]
 
 # Below this many 64-bit words of work, importing Numba takes longer than NumPy takes to count.
 _WORTH_COMPILED_CODE = 1 << 26
+# And below this many, starting a GPU takes longer than a processor takes to count.
+_WORTH_A_GPU = 1 << 37
 
 
 class Kernel(Protocol):
@@ -39,6 +41,13 @@ def kernel(engine: str, words: int) -> Kernel:
         known = ", ".join(map(repr, get_args(Engine)))
         msg = f"`engine` must be one of {known}, got {engine!r}"
         raise ValueError(msg)
+    if engine == "cuda" or (engine == "auto" and words >= _WORTH_A_GPU):
+        from pacvote.kernels import cuda
+
+        if engine == "cuda":
+            cuda.require()
+        if cuda.usable():
+            return cuda
     if engine == "plain" or (engine == "auto" and words < _WORTH_COMPILED_CODE):
         from pacvote.kernels import plain
 
