@@ -184,9 +184,10 @@ def test_mu_is_the_best_one_for_the_exact_limits():
     certificate = certify(counts, weights=[0.5, 0.5])
     limits = {(c.quantity, c.side): c.value for c in certificate.claims}
     bound, mu = BOUNDS["cctnd"](), certificate.parameters["mu"]
-    least = bound.formula(limits, certificate.parameters)
+    half = Fraction(1, 2)
+    least = bound.formula(limits, certificate.parameters, half)
     near = [mu * (1 + Fraction(sign, 2**k)) for sign in (-1, 1) for k in (10, 20, 40)]
-    assert all(bound.formula(limits, {"mu": other}) >= least for other in near)
+    assert all(bound.formula(limits, {"mu": other}, half) >= least for other in near)
     assert verify(certificate, counts).reasons == ()
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
-from pacvote import BOUNDS, CBound, CCBennett, PairCounts, Status, count, evaluate, minimize
+from pacvote import BOUNDS, Bound, CBound, CCBennett, PairCounts, Status, count, evaluate, minimize
 
 RECORD = Path(__file__).parent / "golden"
 EVERY = [
@@ -56,6 +56,12 @@ def shared(errors):
     return count(errors, np.zeros(len(errors), int))
 
 
+@pytest.fixture
+def at_a_half(monkeypatch):
+    """Value weights as they are sought: with the threshold 1/2."""
+    monkeypatch.setattr(Bound, "counts_coalitions", property(lambda _: False))
+
+
 def check(solution, bound, counts, prior=None, delta=0.05):
     """What holds of every solution."""
     rho = solution.weights
@@ -95,12 +101,19 @@ def test_no_worse_than_the_public_implementation(counts_of, case, key):
         ("ccpbb", "sharp", (0.592, 0.854, 0.301)),
     ],
 )
-def test_no_worse_than_what_is_known_to_be_reached(counts_of, key, constants, limits):
-    for case, limit in zip("ade", limits, strict=True):
-        bound, counts = BOUNDS[key](constants=constants), counts_of(case)
+def test_no_worse_than_what_is_known_to_be_reached(counts_of, key, constants, limits, monkeypatch):
+    def minimum(bound, counts):
         solution = minimize(bound, counts)
         check(solution, bound, counts)
-        assert solution.value <= limit
+        return solution
+
+    for case, limit in zip("ade", limits, strict=True):
+        bound, counts = BOUNDS[key](constants=constants), counts_of(case)
+        valued = minimum(bound, counts).value
+        with monkeypatch.context() as held:
+            held.setattr(Bound, "counts_coalitions", property(lambda _: False))
+            solution = minimum(bound, counts)
+        assert valued <= solution.value <= limit
         assert solution.status is Status.CONVERGED
 
 
@@ -279,6 +292,7 @@ def best_of_slsqp(bound, counts, prior, n_starts, seed):
 
 @pytest.mark.parametrize("bound", QUICK, ids=name)
 @pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.usefixtures("at_a_half")
 def test_no_other_optimiser_finds_less(bound, seed):
     counts = random_counts(4, [60, 600, 6000][seed], seed, common=[0.1, 0.5, 0.9][seed])
     solution = minimize(bound, counts)
@@ -288,6 +302,7 @@ def test_no_other_optimiser_finds_less(bound, seed):
 
 @pytest.mark.parametrize("key", ["fo", "tnd"])
 @pytest.mark.parametrize("max_iter", [1, 2, 5])
+@pytest.mark.usefixtures("at_a_half")
 def test_the_gap_bounds_what_is_left_where_the_step_is_convex(key, max_iter):
     counts = random_counts(12, 2000, 3, share=1.0, risk=(0.05, 0.3))
     assert np.linalg.eigvalsh(counts.pair_errors / counts.pair_rows)[0] > 0

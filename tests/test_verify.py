@@ -295,7 +295,7 @@ def test_another_ledger_is_refused(counts, monkeypatch, shares):
 
 
 def test_a_worse_mu_is_refused_as_a_looser_claim(counts, monkeypatch):
-    forged(monkeypatch, numbers, "_best_mus", lambda limits: [Fraction(-1, 5)])
+    forged(monkeypatch, numbers, "_best_mus", lambda limits, threshold: [Fraction(-1, 5)])
     verdict = verify(certify(counts), counts)
     assert verdict.reasons == ("mu is not the best one",)
 

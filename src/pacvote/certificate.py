@@ -181,8 +181,10 @@ def certify(
     outcome = problem.outcome(np.array(integers, dtype=np.float64) / UNIT, {})
     claims = exact_claims(outcome.witnesses, ExactMoments(counts, integers, prior_integers))
     limits: Limits = {(claim.quantity, claim.side): claim.value for claim in claims}
-    parameters = exact_parameters(chosen, claims, limits, outcome.parameters)
-    risk = min(Fraction(1), Fraction(ceil(chosen.formula(limits, parameters) * UNIT), UNIT))
+    threshold = chosen.threshold(integers)
+    parameters = exact_parameters(chosen, claims, limits, outcome.parameters, threshold)
+    value = chosen.formula(limits, parameters, threshold)
+    risk = min(Fraction(1), Fraction(ceil(value * UNIT), UNIT))
     choice = selection, tuple(map(str, selected_from))
     return _issue(problem, risk, integers, prior_integers, parameters, claims, choice)
 

@@ -139,7 +139,11 @@ def exact_claims(witnesses: Iterable[Witness], moments: ExactMoments) -> tuple[E
 
 
 def exact_parameters(
-    bound: Bound, claims: Sequence[ExactClaim], limits: Limits, guess: Mapping[str, float]
+    bound: Bound,
+    claims: Sequence[ExactClaim],
+    limits: Limits,
+    guess: Mapping[str, float],
+    threshold: Fraction,
 ) -> dict[str, Fraction]:
     """Return the bound's parameters as fractions: a mu that no event covers, at its exact best.
 
@@ -149,19 +153,19 @@ def exact_parameters(
     covered = {name for claim in claims for name in claim.parameters}
     if "mu" not in parameters or "mu" in covered:
         return parameters
-    choices = [{**parameters, "mu": mu} for mu in _best_mus(limits)]
-    return min(choices, key=lambda choice: bound.formula(limits, choice))
+    choices = [{**parameters, "mu": mu} for mu in _best_mus(limits, threshold)]
+    return min(choices, key=lambda choice: bound.formula(limits, choice, threshold))
 
 
-def _best_mus(limits: Limits) -> list[Fraction]:
+def _best_mus(limits: Limits, threshold: Fraction) -> list[Fraction]:
     """Return 0 and the best mu of either sign, for the Chebyshev-Cantelli bound."""
-    tandem, half, zero = limits["tandem", "upper"], Fraction(1, 2), Fraction(0)
+    tandem, zero = limits["tandem", "upper"], Fraction(0)
     above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
     mus = [zero]
-    if below < half and tandem > below**2:
-        mus.append(max(zero, (below / 2 - tandem) / (half - below)))
-    if above < half:
-        mus.append(min(zero, (above / 2 - tandem) / (half - above)))
+    if below < threshold and tandem > below**2:
+        mus.append(max(zero, (threshold * below - tandem) / (threshold - below)))
+    if above < threshold:
+        mus.append(min(zero, (threshold * above - tandem) / (threshold - above)))
     return mus
 
 

@@ -5,6 +5,9 @@ bound is a concave function of its moments and of KL(rho || pi), so at any weigh
 is a majorant ``<a, rho> + rho^T A rho + b KL(rho || pi)``, convex where A is positive
 semi-definite; the entropic gap of that step is what is reported. Out-of-bag matrices often are
 not semi-definite, hence several starts, and a result that is never worse than the prior's.
+
+Weights are sought with the threshold 1/2, then valued with the weight of their smallest losing
+coalition: sought with that, the least bound is most often that of a single voter.
 """
 
 from __future__ import annotations
@@ -90,7 +93,8 @@ def minimize(
     Returns
     -------
     Solution
-        Never worse than the prior's weights.
+        Never worse than the prior's weights. Sharp bounds are minimised at the threshold 1/2,
+        and valued at that of the weights found.
     """
     chosen = resolve(bound)
     if method == "direct":
@@ -308,23 +312,19 @@ class _Landscape:
 
     def solution(self, best: _Point, start: _Point, n_iter: int, max_iter: int) -> Solution:
         """Return the better of what was found and the prior's weights."""
-        gap = best.gap(self.prior)
-        if best.value >= 1:
-            best, status = start, Status.VACUOUS
-        elif best is start:
-            status = Status.PRIOR
-        elif gap <= GAP * best.value:
-            status = Status.CONVERGED
-        else:
-            status = Status.STOPPED if n_iter >= max_iter else Status.STALLED
-        found = self.full(best.weights)
-        weights = self.problem.prior if best is start else simplex("weights", found, len(found))
-        outcome = self.problem.outcome(weights, self.grid[best.choice])
+        problem, gap, status = self.problem, best.gap(self.prior), Status.PRIOR
+        weights, outcome = problem.prior, problem.outcome(problem.prior, self.grid[start.choice])
+        if best is not start:
+            sought = simplex("weights", self.full(best.weights), len(self.support))
+            found = problem.outcome(sought, self.grid[best.choice])
+            if found.value < min(1.0, outcome.value):
+                weights, outcome, status = sought, found, Status.STALLED
+                if gap <= GAP * best.value:
+                    status = Status.CONVERGED
+                elif n_iter >= max_iter:
+                    status = Status.STOPPED
+        if outcome.value >= 1:
+            status = Status.VACUOUS
         return Solution(
-            weights,
-            min(1.0, outcome.value),
-            dict(outcome.parameters),
-            status,
-            n_iter,
-            gap,
+            weights, min(1.0, outcome.value), dict(outcome.parameters), status, n_iter, gap
         )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pacvote import concentration as on
 from pacvote._rounding import EPS, ln_inverse_upper, round_up
+from pacvote.bounds.coalition import smallest_losing
 from pacvote.counts import PairCounts
 
 Floats = NDArray[np.float64]
@@ -59,6 +60,7 @@ class Moments:
     values: Mapping[Quantity, float]
     divergence: float
     slack: float
+    threshold: float = 0.5  # the vote errs only where voters who hold this much err
 
     def upper(self, quantity: Quantity) -> float:
         """Return the quantity's empirical value, rounded up."""
@@ -274,6 +276,17 @@ class Bound(ABC):
         return True
 
     @property
+    def counts_coalitions(self) -> bool:
+        """Whether the threshold is the smallest losing coalition, else 1/2."""
+        return self.constants == "sharp"
+
+    def threshold(self, weights: Sequence[int], slack: int = 0) -> Fraction:
+        """Return what voters must hold for their errors to make the vote err, or less."""
+        if not self.counts_coalitions:
+            return Fraction(1, 2)
+        return Fraction(smallest_losing(weights, slack), sum(weights))
+
+    @property
     def needs_pairs(self) -> bool:
         """Whether every pair of voters must share a validation row."""
         return any(q is not Quantity.GIBBS for q in self.quantities)
@@ -290,7 +303,9 @@ class Bound(ABC):
         """Return the bound at these moments, at the best of the parameters left open."""
 
     @abstractmethod
-    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
         """Return the bound from the limits that its claims set, in exact numbers."""
 
 
@@ -304,7 +319,9 @@ class ClaimBound(Bound):
         """Return the claims; sizes and delta are all that they may depend on."""
 
     @abstractmethod
-    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
         """Return the bound from its claims."""
 
     def at(
@@ -312,7 +329,7 @@ class ClaimBound(Bound):
     ) -> Outcome:
         """Return the bound at these moments, at the best of the parameters left open."""
         resolved = [claim.resolve(moments) for claim in self.claims(sizes, delta)]
-        return self.put_together(resolved, parameters)
+        return self.put_together(resolved, parameters, moments.threshold)
 
 
 def one_form(constants: Constants) -> Inequality:

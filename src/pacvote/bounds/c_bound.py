@@ -35,8 +35,9 @@ class CBound(ClaimBound):
 
     Paper constants: upper and lower limits put where each makes the ratio largest, as in CTD of
     Masegosa et al. (2020). Sharp: the largest ratio on the box of the limits, which stands at
-    ``t = t_upper`` and ``g = clip(2 t_upper, g_lower, g_upper)`` and equals `CCTandem` at its
-    best mu. Where ``g_upper >= 1/2`` the sharp bound falls back on the tandem bound.
+    ``t = t_upper`` and ``g = clip(t_upper / c, g_lower, g_upper)`` and equals `CCTandem` at its
+    best mu; c is the weight of the smallest losing coalition, in the place of 1/2. Where
+    ``g_upper >= c`` the sharp bound falls back on the tandem bound.
 
     Guarantee
     ---------
@@ -58,10 +59,12 @@ class CBound(ClaimBound):
             Claim(Quantity.TANDEM, "lower", "kl_paper", sizes.n_pair, delta / 2),
         )
 
-    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
         """Return the largest ratio that the claims leave open."""
         if self.constants == "sharp":
-            return _largest_on_box(claims, parameters)
+            return _largest_on_box(claims, parameters, threshold)
         tandem, above, below, tandem_below = claims
         rest = 0.25 + tandem_below.value - above.value
         over = tandem.value - below.value**2  # a variance: at 0 an event has failed
@@ -75,7 +78,9 @@ class CBound(ClaimBound):
         ]
         return combine(_ratio_upper(over, rest, tandem.value), parameters, parts)
 
-    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
         """Return the largest ratio that the claims leave open, in exact numbers."""
         del parameters
         t = limits["tandem", "upper"]
@@ -83,23 +88,25 @@ class CBound(ClaimBound):
         if self.constants == "paper":
             over, rest = t - below**2, Fraction(1, 4) + limits["tandem", "lower"] - above
             return over / rest if above < HALF and rest > 0 and over > 0 else Fraction(1)
-        g = min(max(2 * t, below), above)
-        flat = g == 2 * t or above >= HALF or t < g**2
-        return 4 * t if flat else (t - g**2) / (Fraction(1, 4) + t - g)
+        g = min(max(t / threshold, below), above)
+        flat = g * threshold == t or above >= threshold or t < g**2
+        return t / threshold**2 if flat else (t - g**2) / (threshold**2 + t - 2 * threshold * g)
 
 
-def _largest_on_box(claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+def _largest_on_box(
+    claims: Sequence[Resolved], parameters: Parameters, threshold: float
+) -> Outcome:
     tandem, above, below = claims
-    t = tandem.value
-    side = below if 2 * t < below.value else above
+    t, factor = tandem.value, threshold**-2
+    side = below if t < threshold * below.value else above
     g = side.value
-    over, rest = t - g**2, 0.25 + t - g
-    inside = below.value <= 2 * t <= above.value
-    if inside or above.value >= 0.5 or over < 0 or rest <= LEAST_REST:
-        return combine(round_up(4 * t), parameters, [(tandem, 4.0)], above, below)
+    over, rest = t - g**2, threshold**2 + t - 2 * threshold * g
+    inside = threshold * below.value <= t <= threshold * above.value
+    if inside or above.value >= threshold or over < 0 or rest <= LEAST_REST:
+        return combine(round_up(factor * t), parameters, [(tandem, factor)], above, below)
     parts = [
-        (tandem, (0.5 - g) ** 2 / rest**2),
-        (side, (over - 2 * g * rest) / rest**2),
+        (tandem, (threshold - g) ** 2 / rest**2),
+        (side, (2 * threshold * over - 2 * g * rest) / rest**2),
     ]
     idle = above if side is below else below
     return combine(_ratio_upper(over, rest, t), parameters, parts, idle)
@@ -107,4 +114,4 @@ def _largest_on_box(claims: Sequence[Resolved], parameters: Parameters) -> Outco
 
 def _ratio_upper(over: float, rest: float, tandem: float) -> float:
     """Return over / rest, rounded up for the cancellation in both."""
-    return max(0.0, round_up(over / rest, (tandem + 0.25) / rest + abs(over) / rest**2))
+    return max(0.0, round_up(over / rest, (tandem + 1) / rest + 4 * abs(over) / rest**2))

@@ -70,6 +70,11 @@ class CCBennett(Bound):
         """Only the sharp form is proven (mu is chosen from the data)."""
         return self.constants == "sharp"
 
+    @property
+    def counts_coalitions(self) -> bool:
+        """Never: beyond mu = 1/2 the loss has another range."""
+        return False
+
     def grid(self, sizes: Sizes, delta: Fraction) -> Sequence[Parameters]:
         """Return the grid of mu."""
         del sizes, delta
@@ -91,10 +96,12 @@ class CCBennett(Bound):
         outcomes = (self._at_mu(moments, sizes.n_pair, delta, choice) for choice in choices)
         return min(outcomes, key=lambda outcome: outcome.value)
 
-    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
         """Chebyshev-Cantelli inequality on the mu-tandem loss (Thm. MVBen), in exact numbers."""
         mean = limits["mu_tandem", "upper"]
-        return mean / (Fraction(1, 2) - parameters["mu"]) ** 2 if mean > 0 else Fraction(1)
+        return mean / (threshold - parameters["mu"]) ** 2 if mean > 0 else Fraction(1)
 
     def _at_mu(self, moments: Moments, n: int, delta: Fraction, parameters: Parameters) -> Outcome:
         loss = _MuLoss.at(moments, parameters["mu"], n)

@@ -32,7 +32,8 @@ class CCTandem(ClaimBound):
         \quad \mu < 1/2,
 
     with the lower limit on the Gibbs risk where mu >= 0 and the upper one where mu < 0. The
-    events do not depend on mu, so mu is free: parameter ``mu``, by default the best.
+    events do not depend on mu, so mu is free: parameter ``mu``, by default the best. Sharp
+    constants replace 1/2 by the weight of the smallest losing coalition.
 
     Guarantee
     ---------
@@ -50,42 +51,48 @@ class CCTandem(ClaimBound):
         """Tandem loss from above, Gibbs loss from both sides."""
         return tandem_and_gibbs(sizes, delta, self.constants)
 
-    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
         """Chebyshev-Cantelli inequality in the paper's parametric form (Thm. MV)."""
         tandem, above, below = claims
-        mu = parameters.get("mu", best_mu(tandem.value, above.value, below.value))
+        mu = parameters.get("mu")
+        if mu is None:
+            mu = best_mu(tandem.value, above.value, below.value, threshold)
         used, idle = (below, above) if mu >= 0 else (above, below)
-        value = chebyshev_cantelli(tandem.value, used.value, mu)
+        value = chebyshev_cantelli(tandem.value, used.value, mu, threshold)
         if value <= 0:  # no mean of a square: an event failed
             return combine(1.0, {"mu": mu}, [], *claims)
-        scale = (0.5 - mu) ** 2
+        scale = (threshold - mu) ** 2
         parts = [(tandem, 1 / scale), (used, -2 * mu / scale)]
         return combine(value, {"mu": mu}, parts, idle)
 
-    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
         """Chebyshev-Cantelli inequality, in exact numbers."""
         mu = parameters["mu"]
         gibbs = limits["gibbs", "lower" if mu >= 0 else "upper"]
         over = limits["tandem", "upper"] - 2 * mu * gibbs + mu * mu
-        return over / (Fraction(1, 2) - mu) ** 2 if over > 0 else Fraction(1)
+        return over / (threshold - mu) ** 2 if over > 0 else Fraction(1)
 
 
-def best_mu(tandem_upper: float, gibbs_upper: float, gibbs_lower: float) -> float:
+def best_mu(tandem_upper: float, gibbs_upper: float, gibbs_lower: float, threshold: float) -> float:
     """Return the mu of the least bound, each formula kept to the region it holds in.
 
     mu >= 0 goes with the lower limit on the Gibbs risk, mu < 0 with the upper one. A Gibbs
-    limit of 1/2 or more leaves no mu on its side that beats 0, and limits that contradict each
-    other (a tandem risk below the squared Gibbs risk) are read as mu = 0.
+    limit of the threshold or more leaves no mu on its side that beats 0, and limits that
+    contradict each other (a tandem risk below the squared Gibbs risk) are read as mu = 0.
     """
     candidates = [0.0]
-    if gibbs_lower < 0.5 and tandem_upper >= gibbs_lower**2:
-        candidates.append(max(0.0, chebyshev_cantelli_mu(tandem_upper, gibbs_lower)))
-    if gibbs_upper < 0.5:
-        candidates.append(min(0.0, chebyshev_cantelli_mu(tandem_upper, gibbs_upper)))
-    candidates = [mu for mu in candidates if mu < 0.5]
+    if gibbs_lower < threshold and tandem_upper >= gibbs_lower**2:
+        candidates.append(max(0.0, chebyshev_cantelli_mu(tandem_upper, gibbs_lower, threshold)))
+    if gibbs_upper < threshold:
+        candidates.append(min(0.0, chebyshev_cantelli_mu(tandem_upper, gibbs_upper, threshold)))
+    candidates = [mu for mu in candidates if mu < threshold]
     return min(
         candidates,
         key=lambda mu: chebyshev_cantelli(
-            tandem_upper, gibbs_lower if mu >= 0 else gibbs_upper, mu
+            tandem_upper, gibbs_lower if mu >= 0 else gibbs_upper, mu, threshold
         ),
     )

@@ -32,7 +32,8 @@ class FirstOrder(ClaimBound):
         \mathrm{kl}^{-1,+}\!\Big(\hat g_\rho,
         \tfrac{\mathrm{KL}(\rho\|\pi) + \ln(\xi(n)/\delta)}{n}\Big)
 
-    Sharp constants replace the kl inverse by the mixture of slopes.
+    Sharp constants replace the kl inverse by the mixture of slopes, and the factor 2 by one over
+    the weight of the smallest losing coalition.
 
     Guarantee
     ---------
@@ -48,12 +49,16 @@ class FirstOrder(ClaimBound):
         """All of delta pays for the upper side of the Gibbs loss."""
         return (Claim(Quantity.GIBBS, "upper", one_form(self.constants), sizes.n_single, delta),)
 
-    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
         """Markov's inequality."""
         (gibbs,) = claims
-        return combine(round_up(2 * gibbs.value), parameters, [(gibbs, 2.0)])
+        return combine(round_up(gibbs.value / threshold), parameters, [(gibbs, 1 / threshold)])
 
-    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
         """Markov's inequality, in exact numbers."""
         del parameters
-        return 2 * limits["gibbs", "upper"]
+        return limits["gibbs", "upper"] / threshold

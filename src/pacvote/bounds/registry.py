@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, final
 
@@ -116,7 +116,13 @@ class Problem:
         self._refuse_weight_without_prior(weights)
         quantities = self.bound.quantities
         moments, _ = self.evidence.moments(quantities, weights, self.prior)
+        moments = replace(moments, threshold=self._threshold(weights))
         return self.bound.at(moments, self.evidence.sizes, self.delta, parameters)
+
+    def _threshold(self, weights: Floats) -> float:
+        """Return the bound's threshold at ``weights`` or any that a certificate rounds them to."""
+        integers = np.rint(weights * 2.0**40).astype(np.int64).tolist()
+        return float(self.bound.threshold(integers, slack=2 * len(weights) + 2))
 
     def _refuse_weight_without_prior(self, weights: Floats) -> None:
         outside = np.flatnonzero((weights > 0) & (self.prior == 0))

@@ -32,7 +32,8 @@ class Tandem(ClaimBound):
         \mathrm{kl}^{-1,+}\!\Big(\hat t_\rho,
         \tfrac{2\mathrm{KL}(\rho\|\pi) + \ln(\xi(m)/\delta)}{m}\Big)
 
-    Sharp constants replace the kl inverse by the mixture of slopes.
+    Sharp constants replace the kl inverse by the mixture of slopes, and the factor 4 by one over
+    the squared weight of the smallest losing coalition.
 
     Guarantee
     ---------
@@ -48,12 +49,17 @@ class Tandem(ClaimBound):
         """All of delta pays for the upper side of the tandem loss."""
         return (Claim(Quantity.TANDEM, "upper", one_form(self.constants), sizes.n_pair, delta),)
 
-    def put_together(self, claims: Sequence[Resolved], parameters: Parameters) -> Outcome:
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
         """Second-order Markov inequality (Thm. tandembound)."""
         (tandem,) = claims
-        return combine(round_up(4 * tandem.value), parameters, [(tandem, 4.0)])
+        factor = threshold**-2
+        return combine(round_up(factor * tandem.value), parameters, [(tandem, factor)])
 
-    def formula(self, limits: Limits, parameters: Mapping[str, Fraction]) -> Fraction:
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
         """Second-order Markov inequality, in exact numbers."""
         del parameters
-        return 4 * limits["tandem", "upper"]
+        return limits["tandem", "upper"] / threshold**2

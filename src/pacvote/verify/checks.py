@@ -17,6 +17,7 @@ from .proofs import (
     UNIT,
     ZERO,
     check_grids,
+    coalition,
     is_ceiling,
     is_limit,
     mean_of,
@@ -52,33 +53,37 @@ _COVERED = {"bennett": {"mu", "gamma"}, "variance": {"mu", "lambda"}}  # by the 
 
 def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fraction:
     """Return the bound from its limits; limits that contradict each other claim nothing."""
+    c = coalition(paper["weight_integers"]) if paper["constants"] == "sharp" else HALF
     if paper["bound"] == "fo":
-        return 2 * limits["gibbs", "upper"]
+        return limits["gibbs", "upper"] / c
     if paper["bound"] == "ccpbb":
         mean = limits["mu_tandem", "upper"]
         return mean / (HALF - paper["parameters"]["mu"]) ** 2 if mean > 0 else ONE
     t = limits["tandem", "upper"]
     if paper["bound"] == "tnd":
-        return 4 * t
+        return t / c**2
     above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
     if paper["bound"] == "cctnd":
-        return _cantelli(t, above, below, paper["parameters"]["mu"])
+        return _cantelli(t, above, below, c, paper["parameters"]["mu"])
     if paper["constants"] == "paper":
         over, rest = t - below**2, ONE / 4 + limits["tandem", "lower"] - above
         return over / rest if above < HALF and rest > 0 and over > 0 else ONE
-    g = min(max(2 * t, below), above)
-    flat = g == 2 * t or above >= HALF or t < g**2
-    return 4 * t if flat else (t - g**2) / (ONE / 4 + t - g)
+    g = min(max(t / c, below), above)
+    flat = g == t / c or above >= c or t < g**2
+    return t / c**2 if flat else (t - g**2) / (c**2 + t - 2 * c * g)
 
 
-def _cantelli(t: Fraction, above: Fraction, below: Fraction, stated: Fraction) -> Fraction:
+def _cantelli(
+    t: Fraction, above: Fraction, below: Fraction, c: Fraction, stated: Fraction
+) -> Fraction:
     """Return the least bound over mu: the lower limit goes with mu >= 0, the upper with mu < 0."""
-    values = {ZERO: 4 * t}
-    if below < HALF and t > below**2 and 2 * t < below:
-        values[(below / 2 - t) / (HALF - below)] = (t - below**2) / (ONE / 4 + t - below)
-    if above < HALF and 2 * t > above:
-        mu = (above / 2 - t) / (HALF - above)
-        values[mu] = (t - 2 * mu * above + mu * mu) / (HALF - mu) ** 2
+    values = {ZERO: t / c**2}
+    if below < c and t > below**2 and t < c * below:
+        mu = (c * below - t) / (c - below)
+        values[mu] = (t - 2 * mu * below + mu * mu) / (c - mu) ** 2
+    if above < c and t > c * above:
+        mu = (c * above - t) / (c - above)
+        values[mu] = (t - 2 * mu * above + mu * mu) / (c - mu) ** 2
     best = min(values, key=values.__getitem__)
     require(stated == best, "mu is not the best one")
     return values[best]

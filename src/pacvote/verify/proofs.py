@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
@@ -37,6 +38,24 @@ def _loss(quantity: str, mu: Fraction, both: int, one: int, n: int) -> int:
     if quantity == "mu_variance":  # n (n - 1) times the unbiased one
         return ((q - p) ** 2 * one + (q - 2 * p) ** 2 * none) * both + p * p * one * none
     return q * q * both
+
+
+def coalition(weights: list[int]) -> Fraction:
+    """Return the smallest sum of weights that is at least half, by the sums of two halves.
+
+    Beyond 25 positive weights the rest help any coalition to half and add nothing to its sum.
+    """
+    held, halves = sorted((w for w in weights if w), reverse=True), []
+    short = UNIT // 2 - sum(held[25:])
+    for part in (held[:25:2], held[1:25:2]):
+        sums = {0}
+        for weight in part if short > 0 else ():
+            sums |= {total + weight for total in sums}
+        halves.append(sorted(sums))
+    left, right = halves
+    pairs = ((x, bisect_left(right, short - x)) for x in left)
+    least = min((x + right[at] for x, at in pairs if at < len(right)), default=0)
+    return Fraction(max(UNIT // 2, least), UNIT)
 
 
 def ball(number: Fraction | int) -> Any:
