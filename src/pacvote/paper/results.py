@@ -1,0 +1,107 @@
+"""All results in one tidy table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pacvote._files import atomic_write
+from pacvote.paper.units import Experiment, Unit
+from pacvote.paper.weigh import Result, Weighed
+
+Floats = NDArray[np.float64]
+Way = tuple[str, str]
+
+COLUMNS = (
+    "dataset", "experiment", "repetition", "constants", "method", "weighting", "quantity", "value",
+)  # fmt: skip
+PAPER: Way = ("paper", "paper")
+OURS: Way = ("paper", "direct")
+PUBLISHED: Way = ("published", "paper")
+SHARP: Way = ("sharp", "direct")
+
+# Measured, so different each time: apart from the results, which are the same to the byte.
+TIMES = ("seconds",)
+DETAILS = ("lambda", "gamma", *TIMES)
+# Of the paper's bounds with our minimiser, which differ little from the paper's own weights.
+BRIEFLY = ("test_loss", "bound", "mu")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """Weighed units, in a fixed order."""
+
+    weighed: Mapping[Unit, Weighed]
+
+    @staticmethod
+    def of(units: Iterable[tuple[Unit, Weighed]]) -> Results:
+        """Put units in order."""
+        return Results(dict(sorted(units, key=lambda pair: pair[0])))
+
+    def datasets(self, experiment: Experiment) -> list[str]:
+        """Return the data sets of an experiment, in order."""
+        return sorted({u.dataset for u in self.weighed if u.experiment == experiment}, key=str.lower)
+
+    def values(
+        self, experiment: Experiment, dataset: str, way: Way, weighting: str, quantity: str
+    ) -> Floats:
+        """Return one number for each repetition."""
+        wanted = (*way, weighting, quantity)
+        return np.array(
+            [
+                result.value
+                for unit, weighed in self.weighed.items()
+                if (unit.experiment, unit.dataset) == (experiment, dataset)
+                for result in weighed.results
+                if (result.constants, result.method, result.weighting, result.quantity) == wanted
+            ]
+        )
+
+    def weights(self, experiment: Experiment, dataset: str, name: str) -> Floats:
+        """Return weights, one row for each repetition."""
+        return np.array(
+            [
+                weighed.weights[name]
+                for unit, weighed in self.weighed.items()
+                if (unit.experiment, unit.dataset) == (experiment, dataset)
+            ]
+        )
+
+    def write(self, out: Path) -> list[Path]:
+        """Write ``results.csv``, and beside it ``details.csv`` with grid points and times."""
+        paths = [out / "results.csv", out / "details.csv"]
+        for path, detailed in zip(paths, (False, True), strict=True):
+            text = io.StringIO()
+            lines = csv.writer(text, lineterminator="\n")
+            lines.writerow(COLUMNS)
+            lines.writerows(self._lines(detailed=detailed))
+            atomic_write(path, text.getvalue().encode())
+        return paths
+
+    def _lines(self, *, detailed: bool) -> Iterator[tuple[str, ...]]:
+        for unit, weighed in self.weighed.items():
+            for result in weighed.results:
+                if (result.quantity in DETAILS) == detailed and _kept(result):
+                    yield (
+                        unit.dataset,
+                        unit.experiment,
+                        str(unit.repetition),
+                        result.constants,
+                        result.method,
+                        result.weighting,
+                        result.quantity,
+                        f"{result.value:.5g}",
+                    )
+
+
+def _kept(result: Result) -> bool:
+    brief = (result.constants, result.method) == OURS
+    return not brief or result.quantity in (*BRIEFLY, *DETAILS)
