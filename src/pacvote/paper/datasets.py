@@ -136,9 +136,7 @@ def load(
     return (X if scaled else _scaled(X, spec.scaling)), y.astype(np.int64)
 
 
-def _read(
-    spec: Spec, where: Path, *, download: bool
-) -> tuple[NDArray[Any], NDArray[Any], bool]:
+def _read(spec: Spec, where: Path, *, download: bool) -> tuple[NDArray[Any], NDArray[Any], bool]:
     """Return rows, labels, and whether the rows are scaled already."""
     table = where / f"{spec.stem}.npz"
     if table.is_file():
@@ -197,9 +195,9 @@ def _scaled(X: Floats, scaling: Scaling) -> Floats:
     if scaling == "as it is":
         return X
     if scaling == "from 0 to 1":
-        return X / X.max()
+        return np.asarray(X / X.max())
     low, high = X.min(axis=0), X.max(axis=0)
-    return 2 * (X - low) / np.where(high > low, high - low, 1.0) - 1
+    return np.asarray(2 * (X - low) / np.where(high > low, high - low, 1.0) - 1)
 
 
 def split(

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 # Okabe and Ito's colours, told apart by colour-blind readers and in grey.
 COLOURS = {"tnd": "#0072B2", "cctnd": "#D55E00", "ccpbb": "#009E73"}
 MARKERS = {"tnd": "o", "cctnd": "s", "ccpbb": "D"}
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.spines.top": False,
@@ -47,7 +47,7 @@ def oracle_ratio(gibbs: Floats, tandem: Floats) -> Floats:
             return math.nan
         return on.chebyshev_cantelli(t, g, on.chebyshev_cantelli_mu(t, g)) / on.tandem_oracle(t)
 
-    return np.vectorize(ratio, otypes=[np.float64])(gibbs, tandem)
+    return np.asarray(np.vectorize(ratio, otypes=[np.float64])(gibbs, tandem))
 
 
 def bennett_ratio(mean: Floats, variance: Floats, n: int) -> Floats:
@@ -59,20 +59,25 @@ def bennett_ratio(mean: Floats, variance: Floats, n: int) -> Floats:
         gamma = min(1.0, math.sqrt(COMPLEXITY / ((math.e - 2) * n * v)))
         return above / on.bernstein_upper(m, v, COMPLEXITY, n, gamma, 1.0)
 
-    return np.vectorize(ratio, otypes=[np.float64])(mean, variance)
+    return np.asarray(np.vectorize(ratio, otypes=[np.float64])(mean, variance))
 
 
 def write_oracle(out: Path) -> list[Path]:
     """Draw the comparison of the two second-order oracle bounds."""
-    g = np.linspace(0.0025, 0.4975, 199)
-    t = np.linspace(0.00125, 0.49875, 399)
-    values = oracle_ratio(*np.meshgrid(g, t))
+    g, t = np.linspace(0.001, 0.499, 250), np.linspace(0.0005, 0.4995, 500)
+    gibbs, tandem = np.meshgrid(g, t)
+    ratios = oracle_ratio(gibbs, np.clip(tandem, gibbs**2, gibbs))
     with _styled():
         figure = _figure(4.6, 3.8)
         axes = figure.subplots()
-        _shaded(figure, axes, (g, t, values), "Chebyshev–Cantelli / Markov")
-        axes.plot(g, g / 2, color="black", lw=1.2)
-        axes.annotate("t = g / 2, µ* = 0", (0.36, 0.18), (0.3, 0.06), arrowprops={"arrowstyle": "-"})
+        edge = np.linspace(0, 0.5, 200)
+        region = axes.fill_between(edge, edge**2, edge, facecolor="none", edgecolor="0.3", lw=0.8)
+        _shaded(
+            figure, axes, (g, t, ratios), "Chebyshev-Cantelli / Markov", (0.6, 0.75, 0.9), region
+        )
+        axes.plot(edge, edge / 2, color="black", lw=1.2)
+        line = {"arrowstyle": "-"}
+        axes.annotate("t = g / 2: µ* = 0, ratio 1", (0.4, 0.2), (0.25, 0.04), arrowprops=line)
         axes.set(xlabel="Gibbs loss g", ylabel="tandem loss t", xlim=(0, 0.5), ylim=(0, 0.5))
         return _save(figure, out / "oracle")
 
@@ -84,16 +89,28 @@ def write_bennett(out: Path) -> list[Path]:
         figure = _figure(8.4, 3.5)
         for axes, n in zip(figure.subplots(1, 2), (1000, 10000), strict=True):
             values = bennett_ratio(*np.meshgrid(mean, variance), n)
-            _shaded(figure, axes, (mean, variance, values), "Bennett / Bernstein")
+            shown = (mean, variance, values)
+            _shaded(figure, axes, shown, "Bennett / Bernstein", (0.9, 0.94, 0.96, 0.98, 0.99))
             axes.set(xlabel="empirical loss", ylabel="variance", title=f"n = {n:,}")
         return _save(figure, out / "bennett_vs_bernstein")
 
 
-def _shaded(figure: Figure, axes: Any, grid: Sequence[Floats], label: str) -> None:
+def _shaded(
+    figure: Figure,
+    axes: Any,
+    grid: Sequence[Floats],
+    label: str,
+    levels: Sequence[float],
+    region: Any = None,
+) -> None:
+    """Draw shades and contours, where there is a region only within it."""
     axes.grid(visible=False)
     shades = axes.pcolormesh(*grid, cmap="viridis", rasterized=True, shading="nearest", vmax=1)
-    lines = axes.contour(*grid, levels=6, colors="white", linewidths=0.6)
+    lines = axes.contour(*grid, levels=levels, colors="white", linewidths=0.6)
     axes.clabel(lines, fontsize=7)
+    if region is not None:
+        for drawn in (shades, lines):
+            drawn.set_clip_path(region.get_paths()[0], axes.transData)
     figure.colorbar(shades, ax=axes, label=label)
 
 
@@ -123,7 +140,9 @@ def _ratios(axes: Any, results: Results, experiment: Experiment, quantity: str) 
         if results.values(experiment, name, base[1], base[0], quantity).all()
     ]
     series = [(key, PUBLISHED if key == "ccpbb" else PAPER) for key in SECOND_ORDER]
-    series = series if quantity == "test_loss" else [*series[1:], *((k, SHARP) for k in SECOND_ORDER)]
+    series = (
+        series if quantity == "test_loss" else [*series[1:], *((k, SHARP) for k in SECOND_ORDER)]
+    )
     for place, (key, way) in enumerate(series):
         points = [
             np.quantile(
@@ -186,10 +205,9 @@ def _weights(axes: Any, found: Floats, experiment: Experiment, key: str, place: 
 
 def write_figures(results: Results, out: Path) -> list[Path]:
     """Draw all that needs results."""
-    experiments = sorted({unit.experiment for unit in results.weighed})
     return [
         path
-        for experiment in experiments
+        for experiment in results.experiments
         for draw in (write_ratios, write_weights)
         for path in draw(results, experiment, out)
     ]

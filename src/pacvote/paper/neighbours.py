@@ -119,4 +119,4 @@ class NeighboursClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             return votes
         same = np.where(squares == 0, votes, 0)
         near = votes / np.sqrt(np.maximum(squares, 1))
-        return np.where(same.any(axis=1)[:, None], same, near)
+        return np.where(np.any(same, axis=1, keepdims=True), same, near)

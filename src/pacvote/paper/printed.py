@@ -20,7 +20,7 @@ def printed(experiment: Experiment, table: Printed) -> dict[str, dict[str, float
     or ``<weighting>_<quantity>`` ("values": means of Gibbs loss, tandem loss and mu).
     """
     source = files("pacvote.paper") / "printed" / f"{experiment}_{table}.csv"
-    with source.open(encoding="utf-8", newline="") as lines:
+    with source.open(encoding="utf-8") as lines:
         return {
             row.pop("dataset"): {name: float(value) for name, value in row.items()}
             for row in csv.DictReader(lines)

@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-import numpy as np
-
 from pacvote._files import atomic_write
 from pacvote.paper.datasets import DATASETS
 from pacvote.paper.printed import Printed, printed
-from pacvote.paper.results import OURS, PAPER, PUBLISHED, SHARP, Results, Way
+from pacvote.paper.results import OURS, PAPER, SHARP, Mean, Results, Way
 from pacvote.paper.units import Experiment
 
-TITLES = {"uniform": "Uniform", "best": "Best voter", "fo": "FO", "tnd": "TND", "cctnd": "CCTND", "ccpbb": "CCPBB"}  # fmt: skip
+TITLES = {
+    "uniform": "Uniform",
+    "best": "Best voter",
+    "fo": "FO",
+    "tnd": "TND",
+    "cctnd": "CCTND",
+    "ccpbb": "CCPBB",
+}
 OPTIMISED = ("fo", "tnd", "cctnd", "ccpbb")
 SECOND_ORDER = OPTIMISED[1:]
 ENSEMBLE = {"rf": "random forest", "mce": "seven different classifiers"}
@@ -36,6 +41,9 @@ class Cell:
     underlined: bool = False
 
 
+Line = tuple[Cell, ...]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -44,7 +52,7 @@ class Table:
     name: str
     caption: str
     header: tuple[str, ...]
-    lines: tuple[tuple[Cell, ...], ...]
+    lines: tuple[Line, ...]
 
     def write(self, out: Path) -> list[Path]:
         """Write Markdown, LaTeX, CSV and HTML."""
@@ -115,7 +123,7 @@ class Table:
         )
 
 
-_TEX = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "±": r"$\pm$", "−": "$-$", "µ": r"$\mu$"})
+_TEX = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "±": r"$\pm$", "µ": r"$\mu$"})
 
 
 def overview() -> Table:
@@ -178,69 +186,66 @@ def _table(
     ways: dict[str, Way],
     underlined: Sequence[str],
 ) -> Table:
+    """Return lines for the printed row, and for each way; the first way is the paper's."""
     quantity = "test_loss" if kind == "risk" else "bound"
-    lines: list[tuple[Cell, ...]] = []
+    lines: list[Line] = []
     for dataset in results.datasets(experiment):
-        before = printed(experiment, kind).get(dataset, {})
-        rows: list[tuple[str, list[Cell]]] = []
-        ours: dict[str, float] = {}
-        if before:
-            pairs = [(before.get(f"{w}_mean"), before.get(f"{w}_std")) for w in weightings]
-            rows.append(("printed", _marked(weightings, pairs, underlined)))
-        for title, way in ways.items():
-            pairs = [_mean(results, experiment, dataset, way, w, quantity) for w in weightings]
-            rows.append((title, _marked(weightings, pairs, underlined)))
-            if way == PAPER:
-                ours = {w: mean for w, (mean, _) in zip(weightings, pairs, strict=True)}
-        if before:
-            rows.insert(2, ("difference", [Cell(_apart(ours[w], before, w)) for w in weightings]))
-        for place, (title, cells) in enumerate(rows):
-            lines.append((Cell("" if place else dataset), Cell(title), *cells))
+        before = _before(printed(experiment, kind).get(dataset, {}), weightings)
+        ours = [
+            [
+                results.mean(experiment, dataset, way, weighting, quantity)
+                for weighting in weightings
+            ]
+            for way in ways.values()
+        ]
+        marked = [_marked(weightings, means, underlined) for means in ours]
+        rows = list(zip(ways, marked, strict=True))
+        if any(before):
+            apart = [Cell(_apart(*pair)) for pair in zip(ours[0], before, strict=True)]
+            rows.insert(0, ("printed", _marked(weightings, before, underlined)))
+            rows.insert(2, ("difference", apart))
+        lines += _grouped(dataset, rows)
     header = ("Data set", "", *(TITLES[weighting] for weighting in weightings))
     return Table(name, caption, header, tuple(lines))
 
 
-def _mean(
-    results: Results, experiment: Experiment, dataset: str, way: Way, weighting: str, quantity: str
-) -> tuple[float, float]:
-    """Return mean and standard deviation over repetitions."""
-    if weighting in ("uniform", "best"):
-        way = PAPER
-    elif weighting == "ccpbb" and way == PAPER:
-        way = PUBLISHED
-    values = results.values(experiment, dataset, way, weighting, quantity)
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def _marked(
-    weightings: Sequence[str],
-    pairs: Sequence[tuple[float | None, float | None]],
-    underlined: Sequence[str],
-) -> list[Cell]:
-    """Return cells, the least in bold and the least of some underlined, as printed digits tell."""
-    shown = [f"{mean:.4f}" if mean is not None else "" for mean, _ in pairs]
-    least = min(text for text in shown if text)
-    among = [text for w, text in zip(weightings, shown, strict=True) if text and w in underlined]
+def _grouped(dataset: str, rows: Sequence[tuple[str, Sequence[Cell]]]) -> list[Line]:
+    """Return the lines of a data set, which the first names."""
     return [
-        Cell(
-            f"{text} ({deviation:.4f})" if text else "",
-            bold=text == least,
-            underlined=weighting in underlined and text == min(among),
-        )
-        for weighting, text, (_, deviation) in zip(weightings, shown, pairs, strict=True)
+        (Cell("" if place else dataset), Cell(title), *cells)
+        for place, (title, cells) in enumerate(rows)
     ]
 
 
-def _apart(mean: float, before: dict[str, float], weighting: str) -> str:
-    """Return how far a mean is from the printed one, in printed standard deviations."""
-    if f"{weighting}_mean" not in before:
-        return ""
-    return f"{deviations(mean, before, weighting):+.1f}".replace("-", "−")
+def _before(row: dict[str, float], weightings: Sequence[str]) -> list[Mean | None]:
+    """Return printed means and standard deviations, where there are any."""
+    return [(row[f"{w}_mean"], row[f"{w}_std"]) if f"{w}_mean" in row else None for w in weightings]
 
 
-def deviations(mean: float, before: dict[str, float], weighting: str) -> float:
-    """Return the difference from the printed mean in printed standard deviations."""
-    return (mean - before[f"{weighting}_mean"]) / max(before[f"{weighting}_std"], ROUNDING)
+def _marked(
+    weightings: Sequence[str], means: Sequence[Mean | None], underlined: Sequence[str]
+) -> list[Cell]:
+    """Return cells, the least in bold and the least of some underlined, as printed digits tell."""
+    shown = [f"{found[0]:.4f}" if found else "" for found in means]
+    least = min(text for text in shown if text)
+    best = min(text for w, text in zip(weightings, shown, strict=True) if text and w in underlined)
+    return [
+        Cell(
+            f"{text} ({found[1]:.4f})" if found else "",
+            bold=text == least,
+            underlined=weighting in underlined and text == best,
+        )
+        for weighting, text, found in zip(weightings, shown, means, strict=True)
+    ]
+
+
+def _apart(ours: Mean, before: Mean | None) -> str:
+    return f"{deviations(ours[0], before):+.1f}" if before else ""
+
+
+def deviations(mean: float, before: Mean) -> float:
+    """Return the difference from a printed mean in printed standard deviations."""
+    return (mean - before[0]) / max(before[1], ROUNDING)
 
 
 def values(results: Results, experiment: Experiment) -> Table:
@@ -250,32 +255,40 @@ def values(results: Results, experiment: Experiment) -> Table:
         "means, for which the paper prints no deviations. Difference: ours minus printed, in "
         "standard deviations of ours."
     )
-    columns = [(w, q) for w in OPTIMISED for q in ("gibbs", "tandem")]
-    columns += [("cctnd", "mu"), ("ccpbb", "mu")]
-    columns.sort(key=lambda column: OPTIMISED.index(column[0]))
-    lines: list[tuple[Cell, ...]] = []
+    columns = [
+        (weighting, quantity)
+        for weighting in OPTIMISED
+        for quantity in ("gibbs", "tandem", "mu")
+        if quantity != "mu" or weighting in ("cctnd", "ccpbb")
+    ]
+    lines: list[Line] = []
     for dataset in results.datasets(experiment):
-        before = printed(experiment, "values").get(dataset, {})
-        ours = [_mean(results, experiment, dataset, PAPER, w, q) for w, q in columns]
-        sharp = [_mean(results, experiment, dataset, SHARP, w, q) for w, q in columns]
-        rows = [("paper's method", [f"{mean:.4f}" for mean, _ in ours])]
-        if before:
-            table = [before[f"{w}_{q}"] for w, q in columns]
-            rows.insert(0, ("printed", [f"{mean:.4f}" for mean in table]))
-            apart = [(m - b) / max(sd, ROUNDING) for (m, sd), b in zip(ours, table, strict=True)]
-            rows.append(("difference", [f"{number:+.1f}" for number in apart]))
-        rows.append(("sharp (sound)", [f"{mean:.4f}" for mean, _ in sharp]))
-        for place, (title, texts) in enumerate(rows):
-            cells = (Cell(text.replace("-", "−")) for text in texts)
-            lines.append((Cell("" if place else dataset), Cell(title), *cells))
+        ours, sharp = (
+            [results.mean(experiment, dataset, way, *column) for column in columns]
+            for way in (PAPER, SHARP)
+        )
+        rows = [("paper's method", _plain(ours)), ("sharp (sound)", _plain(sharp))]
+        row = printed(experiment, "values").get(dataset, {})
+        if row:
+            before = [
+                (row[f"{w}_{q}"], deviation)
+                for (w, q), (_, deviation) in zip(columns, ours, strict=True)
+            ]
+            apart = [Cell(_apart(*pair)) for pair in zip(ours, before, strict=True)]
+            rows[:1] = [("printed", _plain(before)), rows[0], ("difference", apart)]
+        lines += _grouped(dataset, rows)
     short = {"gibbs": "g", "tandem": "t", "mu": "µ"}
     header = ("Data set", "", *(f"{TITLES[w]} {short[q]}" for w, q in columns))
     return Table(f"{experiment}_values", caption, header, tuple(lines))
 
 
+def _plain(means: Sequence[Mean]) -> list[Cell]:
+    return [Cell(f"{mean:.4f}") for mean, _ in means]
+
+
 def write_tables(results: Results, out: Path) -> list[Path]:
     """Write all tables that the results allow."""
     tables = [overview()]
-    for experiment in sorted({unit.experiment for unit in results.weighed}):
+    for experiment in results.experiments:
         tables += [form(results, experiment) for form in (test_losses, bounds, values)]
     return [path for table in tables for path in table.write(out)]

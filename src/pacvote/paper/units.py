@@ -86,8 +86,8 @@ class Heard:
     def load(path: Path) -> Heard:
         """Read what `save` has written."""
         with np.load(path, allow_pickle=False) as arrays:
-            pairs = (arrays[f"{name}"].astype(np.int64) for name in _PAIRS)
-            counts = PairCounts(*pairs, voters=tuple(arrays["voters"].tolist()))
+            pairs = {name: arrays[name].astype(np.int64) for name in _PAIRS}
+            counts = PairCounts(**pairs, voters=tuple(arrays["voters"].tolist()))
             return Heard(counts, arrays["votes"], arrays["labels"], float(arrays["seconds"]))
 
 

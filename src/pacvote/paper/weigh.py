@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from pacvote import BOUNDS, PairCounts, minimize
+from pacvote import BOUNDS, Bound, PairCounts, minimize
 from pacvote._files import atomic_write
 from pacvote.bounds.base import Evidence, Quantity, divergence
 from pacvote.exact import UNIT
@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 WAYS = (("paper", "paper"), ("paper", "direct"), ("published", "paper"), ("sharp", "direct"))
 KEYS = ("fo", "tnd", "cctnd", "ccpbb")
 DELTA = 0.05
+_BUILD: dict[str, Callable[..., Bound]] = {key: BOUNDS[key] for key in KEYS}
 
 
 @final
@@ -67,9 +68,10 @@ def weigh(heard: Heard) -> Weighed:
     weights: dict[str, Floats] = {}
     for weighting, fixed in (("uniform", uniform(counts)), ("best", best(counts))):
         weights[weighting] = fixed
-        found = {**losses(heard, fixed), "seconds": heard.seconds}
+        found = losses(heard, fixed)
         if weighting == "uniform":
-            found |= {"n_single": counts.n_single, "n_pair": counts.n_pair}
+            sizes = {"n_single": counts.n_single, "n_pair": counts.n_pair}
+            found |= {**sizes, "seconds": heard.seconds}
         results += (Result("paper", "paper", weighting, *item) for item in found.items())
     for constants, method in WAYS:
         for key in KEYS:
@@ -97,7 +99,7 @@ def _minimized(
     heard: Heard, constants: str, method: str, key: str
 ) -> tuple[Floats, dict[str, float]]:
     clock = time.perf_counter()
-    bound = BOUNDS[key](constants=constants)
+    bound: Bound = _BUILD[key](constants=constants)
     solution = minimize(bound, heard.counts, delta=DELTA, method=method)  # type: ignore[arg-type]
     seconds = time.perf_counter() - clock
     found = losses(heard, solution.weights)
