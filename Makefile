@@ -5,7 +5,7 @@ BIN := .venv/bin
 ENV := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check validity bench docs hooks lock clean
+.PHONY: help demo test check validity bench reproduce docs hooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ validity: $(ENV)  ## the slow tests: do certificates hold as often as they claim
 
 bench: $(ENV)  ## time what must be fast
 	$(BIN)/python -m benchmarks
+
+reproduce: $(ENV)  ## the paper's experiments on the data in PACVOTE_DATA: hours; stopped, it goes on where it was
+	$(BIN)/pacvote reproduce all --n-jobs $(WORKERS) --out reproduction
 
 docs: $(ENV)  ## the documentation into build/docs, examples run, links checked
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
