@@ -14,7 +14,7 @@ from rich.table import Table
 from pacvote import Certificate, PairCounts, certify
 from pacvote.certificate import percent_up
 from pacvote.cli.scale import Row, scale
-from pacvote.cli.screen import Clock, Screen
+from pacvote.cli.screen import Clock, Screen, write_report
 from pacvote.cli.votes import effective, facts_of
 from pacvote.concentration import binomial_upper
 from pacvote.datasets import load_pendigits
@@ -65,7 +65,7 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), screen: Screen | None = Non
     seed
         Of the split and of the trees.
     out
-        Directory for the certificate and the counts that it rests on.
+        Directory for the certificate, the counts that it rests on, and a report for the browser.
     """
     clock, screen = Clock(), screen or Screen()
     if not 0 <= seed < 2**32:
@@ -73,12 +73,17 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), screen: Screen | None = Non
         raise ValueError(msg)
     out.mkdir(parents=True, exist_ok=True)
     outcome = compute(seed, screen)
-    certificate, counts = out / "certificate.json", out / "counts.npz"
+    certificate, counts, report = (
+        out / name for name in ("certificate.json", "counts.npz", "report.html")
+    )
     outcome.certificate.save(certificate)
     outcome.counts.save(counts)
     checking = Clock()
     with screen.working("verifying"):
         verdict = verify(certificate, counts)
+    errors = round(outcome.lines[0].test_error * outcome.n_test)
+    aside = outcome.n_test, errors
+    write_report(screen, report, outcome.certificate, outcome.counts, held_out=aside)
     screen.show(*_story(outcome), _table(outcome, screen), *_picture(outcome, screen))
     screen.line(str(outcome.certificate), "bold")
     if verdict.ok:
@@ -88,7 +93,7 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), screen: Screen | None = Non
     else:
         screen.line("NOT VERIFIED: " + "; ".join(verdict.reasons), "bold red")
     screen.show("", *_caveats(outcome))
-    screen.files([("Certificate", certificate), ("Counts", counts)])
+    screen.files([("Certificate", certificate), ("Counts", counts), ("Report", report)])
     screen.line(f"{clock.seconds:.1f} s in all.", "dim")
     screen.next("pacvote", "verify", certificate, counts)
     screen.result({**_facts(outcome), "verified": verdict.ok, "out": str(out), "seed": seed})

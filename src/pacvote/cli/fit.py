@@ -14,7 +14,7 @@ from joblib import parallel_config
 from pacvote import BOUNDS
 from pacvote._files import atomic_write
 from pacvote.cli.frames import Columns, read_frame, read_target
-from pacvote.cli.screen import Screen, check_out
+from pacvote.cli.screen import Screen, check_out, write_report
 from pacvote.cli.votes import BoundKey, facts_of, show_certificate
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Ensemble = Literal["forest", "heterogeneous", "vote-of-forests", "vote-of-booste
 
 _TAKES_MISSING = ("forest", "vote-of-forests", "vote-of-boosters")
 _MODEL, _CERTIFICATE, _COUNTS = "model.skops", "certificate.json", "counts.npz"
+_REPORT = "report.html"
 # What `fit` saves beyond the types that skops trusts by itself.
 _TRUSTED = {f"{bound.__module__}.{bound.__qualname__}" for bound in BOUNDS.values()} | {
     "fractions.Fraction",
@@ -70,7 +71,7 @@ def fit(
     target
         Column to predict.
     out
-        Directory for the model, its certificate and the counts that it rests on.
+        Directory for the model, its certificate, the counts that it rests on, and a report.
     ensemble
         forest: trees, each validated out of its bag. heterogeneous: seven kinds of classifiers.
         vote-of-forests, vote-of-boosters: a few strong models, each validated on its own fold.
@@ -102,8 +103,9 @@ def fit(
     ):
         vote.fit(X, y)
     _save(vote, columns, out)
+    write_report(screen, out / _REPORT, vote.certificate_, vote.counts_)
     show_certificate(screen, vote.certificate_)
-    screen.files([("Model, certificate and counts", out)])
+    screen.files([("Model, certificate and counts", out), ("Report", out / _REPORT)])
     screen.next("pacvote", "predict", out, data, "--out", "predictions.csv")
     screen.result({**facts_of(vote.certificate_), "ensemble": ensemble, "out": str(out)})
 

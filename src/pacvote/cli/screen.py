@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from pacvote.certificate import Certificate
+    from pacvote.counts import PairCounts
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -136,15 +139,30 @@ def describe(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def check_out(path: Path, source: Path, *suffixes: str) -> None:
+def check_out(path: Path, source: Path, *suffixes: str, name: str = "out") -> None:
     """Refuse, before the work, a file that cannot be written after it, or that is its input."""
     if path.suffix.lower() not in suffixes:
-        msg = f"`out` must name a {' or '.join(suffixes)} file, but is {str(path)!r}"
+        msg = f"`{name}` must name a {' or '.join(suffixes)} file, but is {str(path)!r}"
         raise ValueError(msg)
     if path.is_dir() or not path.absolute().parent.is_dir():
         wrong = "is a directory" if path.is_dir() else "is in a directory that does not exist"
-        msg = f"`out` {str(path)!r} {wrong}; name a file in a directory that exists"
+        msg = f"`{name}` {str(path)!r} {wrong}; name a file in a directory that exists"
         raise ValueError(msg)
     if path.exists() and source.exists() and path.samefile(source):
-        msg = f"`out` {str(path)!r} is the input, which would be lost; name another file"
+        msg = f"`{name}` {str(path)!r} is the input, which would be lost; name another file"
         raise ValueError(msg)
+
+
+def write_report(
+    screen: Screen,
+    path: Path,
+    certificate: Certificate,
+    evidence: PairCounts,
+    *,
+    held_out: tuple[int, int] | None = None,
+) -> None:
+    """Write a certificate as a page for people."""
+    from pacvote.report import save
+
+    with screen.working("writing the report"):
+        save(path, certificate, evidence, held_out=held_out)

@@ -16,7 +16,7 @@ from rich.text import Text
 import pacvote
 from pacvote import BOUNDS
 from pacvote.certificate import Certificate, percent_up
-from pacvote.cli.screen import Screen, check_out
+from pacvote.cli.screen import Screen, check_out, write_report
 from pacvote.counts import PairCounts
 from pacvote.tables import Null, count_table, n_rows
 from pacvote.verify import verify as verify_evidence
@@ -139,6 +139,7 @@ def certify(
     *,
     columns: Columns | None = None,
     out: Path,
+    report: Path | None = None,
     bound: BoundKey = "cctnd",
     delta: float = 0.05,
     weights: Path | None = None,
@@ -152,6 +153,8 @@ def certify(
         Counts, or a table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
     out
         Certificate to write, .json.
+    report
+        Page for people to write, .html: what is claimed, what it rests on, and pictures.
     delta
         Probability with which the certificate may be wrong.
     weights
@@ -160,13 +163,19 @@ def certify(
     """
     screen = screen or Screen()
     check_out(out, votes, ".json")
+    if report is not None:
+        check_out(report, votes, ".html", name="report")
     counts = read_counts(votes, columns or Columns(), screen)
     chosen = None if weights is None else read_weights(weights, counts.voters)
     with screen.working("minimising the bound" if chosen is None else "evaluating the bound"):
         certificate = pacvote.certify(counts, bound=bound, delta=delta, weights=chosen)
     certificate.save(out)
     show_certificate(screen, certificate)
-    screen.files([("Certificate", out)])
+    written = [("Certificate", out)]
+    if report is not None:
+        write_report(screen, report, certificate, counts)
+        written.append(("Report", report))
+    screen.files(written)
     screen.next("pacvote", "verify", out, votes, *_options(columns or Columns()))
     screen.result({**facts_of(certificate), "out": str(out)})
 
