@@ -166,7 +166,7 @@ def simplex(name: str, values: ArrayLike, n_voters: int) -> Floats:
     weights = array.astype(np.float64)
     if not np.all(weights >= 0):
         worst = int(np.argmin(np.where(np.isnan(weights), -np.inf, weights)))
-        msg = f"`{name}` must be at least 0, but entry {worst} is {weights[worst]!r}"
+        msg = f"`{name}` must be at least 0, but entry {worst} is {float(weights[worst])!r}"
         raise ValueError(msg)
     total = math.fsum(weights)
     if not abs(total - 1) <= 1e-6:
