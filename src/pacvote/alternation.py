@@ -18,8 +18,9 @@ from scipy.special import logsumexp
 
 from pacvote import concentration as on
 from pacvote._rounding import ln_inverse_upper
-from pacvote.bounds.base import Floats, Parameters, Quantity, divergence
+from pacvote.bounds.base import Parameters
 from pacvote.bounds.ccpbb import MU_PAPER, grids_paper
+from pacvote.bounds.evidence import Floats, Quantity, divergence
 from pacvote.bounds.registry import Problem
 
 Bools = NDArray[np.bool_]

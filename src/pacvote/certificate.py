@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pacvote import _certificatefile as files
 from pacvote._files import atomic_write
-from pacvote.bounds.base import Bound, Floats, Limits
+from pacvote.bounds.base import Bound, Limits
+from pacvote.bounds.evidence import Floats
 from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
 from pacvote.counts import PairCounts, count
 from pacvote.exact import (
@@ -182,7 +183,7 @@ def certify(
     claims = exact_claims(outcome.witnesses, ExactMoments(counts, integers, prior_integers))
     limits: Limits = {(claim.quantity, claim.side): claim.value for claim in claims}
     threshold = chosen.threshold(integers)
-    parameters = exact_parameters(chosen, claims, limits, outcome.parameters, threshold)
+    parameters = exact_parameters(chosen, limits, outcome.parameters, threshold)
     value = chosen.formula(limits, parameters, threshold)
     risk = min(Fraction(1), Fraction(ceil(value * UNIT), UNIT))
     choice = selection, tuple(map(str, selected_from))

@@ -19,7 +19,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from pacvote.bounds.base import Bound, Limits, Quantity, Side, Witness
+from pacvote.bounds.base import Bound, Limits, Side, Witness
+from pacvote.bounds.evidence import Quantity
 from pacvote.counts import PairCounts
 
 Integers = NDArray[np.int64]
@@ -89,7 +90,7 @@ class ExactMoments:
             products = weight * held_weights * events[held]
             for n, product in zip(rows_i[held].tolist(), products.tolist(), strict=True):
                 by_size[n] = by_size.get(n, 0) + product
-        spread = quantity not in {Quantity.TANDEM, Quantity.ONE_ERRS}
+        spread = quantity.name.startswith("SPREAD")
         sizes = {n: n * (n - 1) if spread else n for n in by_size}
         return sum((Fraction(by_size[n], sizes[n]) for n in by_size), start=Fraction(0)) / (
             self.total**2
@@ -119,6 +120,7 @@ def _pair_counts(
     events = {
         Quantity.TANDEM: both,
         Quantity.ONE_ERRS: one,
+        Quantity.NONE_ERRS: none,
         Quantity.SPREAD_BOTH_ONE: both * one,
         Quantity.SPREAD_BOTH_NONE: both * none,
         Quantity.SPREAD_ONE_NONE: one * none,
@@ -139,34 +141,13 @@ def exact_claims(witnesses: Iterable[Witness], moments: ExactMoments) -> tuple[E
 
 
 def exact_parameters(
-    bound: Bound,
-    claims: Sequence[ExactClaim],
-    limits: Limits,
-    guess: Mapping[str, float],
-    threshold: Fraction,
+    bound: Bound, limits: Limits, found: Mapping[str, float], threshold: Fraction
 ) -> dict[str, Fraction]:
-    """Return the bound's parameters as fractions: a mu that no event covers, at its exact best.
-
-    Where the Gibbs risk is near 1/2 the best mu of limits in floats is far from best.
-    """
-    parameters = {name: Fraction(value) for name, value in guess.items()}
-    covered = {name for claim in claims for name in claim.parameters}
-    if "mu" not in parameters or "mu" in covered:
-        return parameters
-    choices = [{**parameters, "mu": mu} for mu in _best_mus(limits, threshold)]
-    return min(choices, key=lambda choice: bound.formula(limits, choice, threshold))
-
-
-def _best_mus(limits: Limits, threshold: Fraction) -> list[Fraction]:
-    """Return 0 and the best mu of either sign, for the Chebyshev-Cantelli bound."""
-    tandem, zero = limits["tandem", "upper"], Fraction(0)
-    above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
-    mus = [zero]
-    if below < threshold and tandem > below**2:
-        mus.append(max(zero, (threshold * below - tandem) / (threshold - below)))
-    if above < threshold:
-        mus.append(min(zero, (threshold * above - tandem) / (threshold - above)))
-    return mus
+    """Return the bound's parameters as fractions, at their best where no event covers them."""
+    given = {name: Fraction(value) for name, value in found.items()}
+    choices = bound.choices(limits, given, threshold)
+    best = min(choices, key=lambda choice: bound.formula(limits, choice, threshold))
+    return {name: best[name] for name in given}
 
 
 def _claim(

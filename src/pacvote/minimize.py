@@ -25,7 +25,8 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp
 
 from pacvote.alternation import alternate
-from pacvote.bounds.base import Bound, Floats, Outcome, Parameters
+from pacvote.bounds.base import Bound, Outcome, Parameters
+from pacvote.bounds.evidence import Floats
 from pacvote.bounds.registry import Problem, resolve, simplex
 from pacvote.counts import PairCounts
 from pacvote.votes import Votes

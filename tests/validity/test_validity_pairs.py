@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from pacvote import BOUNDS, count, evaluate, minimize
-from pacvote.bounds.base import Claim, Quantity
+from pacvote.bounds.base import Claim
+from pacvote.bounds.evidence import Quantity
 from pacvote.concentration import kl, ln_xi_paper, mixture_slopes, mixture_weights
 
 SOUND = sorted(BOUNDS)

@@ -3,10 +3,14 @@
 from pacvote.bounds.base import Bound, Witness
 from pacvote.bounds.c_bound import CBound
 from pacvote.bounds.ccpbb import CCBennett
+from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
+from pacvote.bounds.dis import Disagreement
 from pacvote.bounds.first_order import FirstOrder
+from pacvote.bounds.germain import GermainOne
 from pacvote.bounds.registry import BOUNDS, BoundValue, evaluate
 from pacvote.bounds.tandem import Tandem
+from pacvote.bounds.two_moment import TwoMoment
 
 __all__ = [
     "BOUNDS",
@@ -14,9 +18,13 @@ __all__ = [
     "BoundValue",
     "CBound",
     "CCBennett",
+    "CCSplit",
     "CCTandem",
+    "Disagreement",
     "FirstOrder",
+    "GermainOne",
     "Tandem",
+    "TwoMoment",
     "Witness",
     "evaluate",
 ]

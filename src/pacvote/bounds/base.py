@@ -7,127 +7,22 @@ how it puts them together; evaluation, gradients and minimisation follow from th
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from typing import ClassVar, Literal, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pacvote import concentration as on
-from pacvote._rounding import EPS, ln_inverse_upper, round_up
+from pacvote._rounding import ln_inverse_upper, round_up
 from pacvote.bounds.coalition import smallest_losing
-from pacvote.counts import PairCounts
+from pacvote.bounds.evidence import Moments, Quantity, Sizes
 
-Floats = NDArray[np.float64]
 Parameters = Mapping[str, float]
 Limits = Mapping[tuple[str, str], Fraction]  # by quantity and side
 Side = Literal["upper", "lower"]
 Inequality = Literal["mixture", "kl_paper"]
 Constants = Literal["sharp", "paper"]
-
-
-class Quantity(Enum):
-    """A posterior mean over voters or over pairs of voters, each between 0 and 1."""
-
-    GIBBS = "gibbs"
-    TANDEM = "tandem"
-    ONE_ERRS = "one_errs"
-    SPREAD_BOTH_ONE = "spread_both_one"
-    SPREAD_BOTH_NONE = "spread_both_none"
-    SPREAD_ONE_NONE = "spread_one_none"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What of the evidence may be known beforehand: numbers of rows and voters, no votes."""
-
-    n_voters: int
-    n_single: int
-    n_pair: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Posterior means at given weights; each is exact up to the relative error ``slack``."""
-
-    values: Mapping[Quantity, float]
-    divergence: float
-    slack: float
-    threshold: float = 0.5  # the vote errs only where voters who hold this much err
-
-    def upper(self, quantity: Quantity) -> float:
-        """Return the quantity's empirical value, rounded up."""
-        return min(1.0, self.values[quantity] * (1 + self.slack))
-
-    def lower(self, quantity: Quantity) -> float:
-        """Return the quantity's empirical value, rounded down."""
-        return self.values[quantity] * (1 - self.slack)
-
-
-@final
-class Evidence:
-    """The loss of each voter and pair as floats, computed from the counts when first needed."""
-
-    def __init__(self, counts: PairCounts) -> None:
-        self.counts = counts
-        self.sizes = Sizes(counts.n_voters, counts.n_single, counts.n_pair)
-        self._losses: dict[Quantity, Floats] = {}
-
-    def losses(self, quantity: Quantity) -> Floats:
-        """Return one number for each voter, or a symmetric matrix of one for each pair."""
-        if quantity not in self._losses:
-            self._losses[quantity] = self._compute(quantity)
-        return self._losses[quantity]
-
-    def _compute(self, quantity: Quantity) -> Floats:
-        counts = self.counts
-        if quantity is Quantity.GIBBS:
-            return np.asarray(counts.errors / counts.rows)
-        rows, both = counts.pair_rows, counts.pair_errors
-        if quantity is Quantity.TANDEM:
-            return np.asarray(both / rows)
-        one = counts.left_errors + counts.left_errors.T - 2 * both
-        if quantity is Quantity.ONE_ERRS:
-            return np.asarray(one / rows)
-        none = rows - both - one
-        unbiased = rows * np.maximum(rows - 1.0, 1.0)
-        left, right = {
-            Quantity.SPREAD_BOTH_ONE: (both, one),
-            Quantity.SPREAD_BOTH_NONE: (both, none),
-            Quantity.SPREAD_ONE_NONE: (one, none),
-        }[quantity]
-        return np.asarray(left / unbiased * right)
-
-    def gradient(self, quantity: Quantity, weights: Floats) -> Floats:
-        """Return the gradient of the quantity's posterior mean with respect to the weights."""
-        losses = self.losses(quantity)
-        return losses if losses.ndim == 1 else 2 * (losses @ weights)
-
-    def moments(
-        self, quantities: Sequence[Quantity], weights: Floats, prior: Floats
-    ) -> tuple[Moments, dict[Quantity, Floats]]:
-        """Return the moments at ``weights`` and their gradients."""
-        gradients = {q: self.gradient(q, weights) for q in quantities}
-        orders = {q: self.losses(q).ndim for q in quantities}
-        values = {q: float(gradients[q] @ weights) / orders[q] for q in quantities}
-        slack = 4 * (len(weights) + 8) * EPS
-        return Moments(values, divergence(weights, prior), slack), gradients
-
-
-def divergence(weights: Floats, prior: Floats) -> float:
-    """Return KL(weights || prior), rounded up; weights that are zero cost nothing."""
-    held = weights > 0
-    kept = weights[held]
-    terms = kept * np.log(kept / prior[held])
-    error = 4 * (len(weights) + 8) * EPS * float(np.abs(terms).sum() + 1)
-    return max(0.0, math.fsum(terms)) + error if np.any(weights != prior) else 0.0
 
 
 @final
@@ -307,6 +202,17 @@ class Bound(ABC):
         self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
     ) -> Fraction:
         """Return the bound from the limits that its claims set, in exact numbers."""
+
+    def choices(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Sequence[Mapping[str, Fraction]]:
+        """Return the parameters to choose among at exact limits, given those found in floats.
+
+        Where the Gibbs risk is near the threshold, the best mu of limits in floats is far from
+        best: a bound whose events leave mu free solves for it anew.
+        """
+        del limits, threshold
+        return [parameters]
 
 
 class ClaimBound(Bound):

@@ -15,12 +15,11 @@ from pacvote.bounds.base import (
     Limits,
     Outcome,
     Parameters,
-    Quantity,
     Resolved,
-    Sizes,
     combine,
     tandem_and_gibbs,
 )
+from pacvote.bounds.evidence import Quantity, Sizes
 
 HALF = Fraction(1, 2)
 LEAST_REST = 1e-9  # below it the ratio has lost its digits

@@ -12,17 +12,8 @@ import numpy as np
 
 from pacvote import concentration as on
 from pacvote._rounding import ln_inverse_upper, round_up, to_12_bits
-from pacvote.bounds.base import (
-    Bound,
-    Floats,
-    Limits,
-    Moments,
-    Outcome,
-    Parameters,
-    Quantity,
-    Sizes,
-    Witness,
-)
+from pacvote.bounds.base import Bound, Limits, Outcome, Parameters, Witness
+from pacvote.bounds.evidence import Floats, Moments, Quantity, Sizes
 
 MU_SHARP = tuple(k / 256 for k in (-200, -100, -45, -18, -4, 8))
 MU_PAPER = tuple(i / 400 - 0.5 for i in range(400))

@@ -14,13 +14,13 @@ from pacvote.bounds.base import (
     Limits,
     Outcome,
     Parameters,
-    Quantity,
     Resolved,
-    Sizes,
     combine,
     tandem_and_gibbs,
 )
-from pacvote.concentration import chebyshev_cantelli, chebyshev_cantelli_mu
+from pacvote.bounds.cantelli import best_mu, cantelli, exact_mus
+from pacvote.bounds.evidence import Quantity, Sizes
+from pacvote.concentration import chebyshev_cantelli
 
 
 @final
@@ -71,28 +71,15 @@ class CCTandem(ClaimBound):
         self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
     ) -> Fraction:
         """Chebyshev-Cantelli inequality, in exact numbers."""
-        mu = parameters["mu"]
-        gibbs = limits["gibbs", "lower" if mu >= 0 else "upper"]
-        over = limits["tandem", "upper"] - 2 * mu * gibbs + mu * mu
-        return over / (threshold - mu) ** 2 if over > 0 else Fraction(1)
+        return cantelli(*self._limits(limits), parameters["mu"], threshold)
 
+    def choices(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> list[Mapping[str, Fraction]]:
+        """Return the best mu of either sign, and 0."""
+        del parameters
+        return [{"mu": mu} for mu in exact_mus(*self._limits(limits), threshold)]
 
-def best_mu(tandem_upper: float, gibbs_upper: float, gibbs_lower: float, threshold: float) -> float:
-    """Return the mu of the least bound, each formula kept to the region it holds in.
-
-    mu >= 0 goes with the lower limit on the Gibbs risk, mu < 0 with the upper one. A Gibbs
-    limit of the threshold or more leaves no mu on its side that beats 0, and limits that
-    contradict each other (a tandem risk below the squared Gibbs risk) are read as mu = 0.
-    """
-    candidates = [0.0]
-    if gibbs_lower < threshold and tandem_upper >= gibbs_lower**2:
-        candidates.append(max(0.0, chebyshev_cantelli_mu(tandem_upper, gibbs_lower, threshold)))
-    if gibbs_upper < threshold:
-        candidates.append(min(0.0, chebyshev_cantelli_mu(tandem_upper, gibbs_upper, threshold)))
-    candidates = [mu for mu in candidates if mu < threshold]
-    return min(
-        candidates,
-        key=lambda mu: chebyshev_cantelli(
-            tandem_upper, gibbs_lower if mu >= 0 else gibbs_upper, mu, threshold
-        ),
-    )
+    @staticmethod
+    def _limits(limits: Limits) -> tuple[Fraction, Fraction, Fraction]:
+        return limits["tandem", "upper"], limits["gibbs", "upper"], limits["gibbs", "lower"]

@@ -13,17 +13,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacvote._rounding import EPS
-from pacvote.bounds.base import Bound, Evidence, Floats, Outcome, Parameters, Witness
+from pacvote.bounds.base import Bound, Outcome, Parameters, Witness
 from pacvote.bounds.c_bound import CBound
 from pacvote.bounds.ccpbb import CCBennett
+from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
+from pacvote.bounds.dis import Disagreement
+from pacvote.bounds.evidence import Evidence, Floats
 from pacvote.bounds.first_order import FirstOrder
+from pacvote.bounds.germain import GermainOne
 from pacvote.bounds.tandem import Tandem
+from pacvote.bounds.two_moment import TwoMoment
 from pacvote.counts import PairCounts, count
 from pacvote.votes import Votes
 
 BOUNDS: Final[dict[str, type[Bound]]] = {
-    bound.key: bound for bound in (FirstOrder, Tandem, CCTandem, CCBennett, CBound)
+    bound.key: bound
+    for bound in (
+        FirstOrder,
+        Tandem,
+        CCTandem,
+        CCBennett,
+        CCSplit,
+        TwoMoment,
+        CBound,
+        Disagreement,
+        GermainOne,
+    )
 }
 
 
@@ -139,7 +155,9 @@ def resolve(bound: str | Bound) -> Bound:
     key = str(bound)
     if key in BOUNDS:
         return BOUNDS[key]()
-    near = difflib.get_close_matches(key.lower(), BOUNDS, n=1, cutoff=0.0)[0]
+    names = {type_.__name__.lower(): known for known, type_ in BOUNDS.items()}
+    names |= {known: known for known in BOUNDS}
+    near = names[difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.0)[0]]
     msg = f"`bound` {bound!r} is not known; did you mean {near!r}? Known: {', '.join(BOUNDS)}"
     raise ValueError(msg)
 

@@ -15,12 +15,11 @@ from pacvote.bounds.base import (
     Limits,
     Outcome,
     Parameters,
-    Quantity,
     Resolved,
-    Sizes,
     combine,
     one_form,
 )
+from pacvote.bounds.evidence import Quantity, Sizes
 
 
 @final

@@ -22,7 +22,7 @@ from pacvote.tables import Null, count_table, n_rows
 from pacvote.verify import verify as verify_evidence
 
 if TYPE_CHECKING:
-    from pacvote.bounds.base import Floats
+    from pacvote.bounds.evidence import Floats
 
 
 @Parameter(name="*")

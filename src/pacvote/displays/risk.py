@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from pacvote.bounds.base import Floats
+    from pacvote.bounds.evidence import Floats
     from pacvote.certificate import Certificate
     from pacvote.ensemble import MajorityVoteClassifier
 

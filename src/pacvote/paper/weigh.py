@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pacvote import BOUNDS, Bound, PairCounts, minimize
 from pacvote._files import atomic_write
-from pacvote.bounds.base import Evidence, Quantity, divergence
+from pacvote.bounds.evidence import Evidence, Quantity, divergence
 from pacvote.exact import UNIT
 from pacvote.fitting import tally
 from pacvote.paper.units import Heard

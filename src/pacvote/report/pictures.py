@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pacvote.bounds.base import Floats
+    from pacvote.bounds.evidence import Floats
     from pacvote.displays import TandemDisplay
 
 LEVELS = 9  # colours of the heat map

@@ -46,25 +46,42 @@ CLAIMS = {  # quantity, side and share of delta, in the order of their names
     ("c_bound", "sharp"): _THREE,
     ("c_bound", "paper"): "gibbs lower 1/2, gibbs upper 1/2, tandem lower 1/2, tandem upper 1/2",
     ("ccpbb", "sharp"): "mu_tandem upper 1/2, mu_variance upper 1/2",
+    ("ccskl", "sharp"): "none_errs lower 1/20, one_errs lower 1/20, tandem upper 9/10",
+    ("two_moment", "sharp"): "gibbs upper 1/2, one_errs upper 1/2",
+    ("dis", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
+    ("c1", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
 }
-_PARAMETERS = {"cctnd": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
+_BOX = [("tandem", "upper"), ("gibbs", "upper"), ("gibbs", "lower")]
+_PARAMETERS = {"cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
 _COVERED = {"bennett": {"mu", "gamma"}, "variance": {"mu", "lambda"}}  # by the event's grid
 
 
 def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fraction:
     """Return the bound from its limits; limits that contradict each other claim nothing."""
+    bound, mu = paper["bound"], paper["parameters"].get("mu", ZERO)
     c = coalition(paper["weight_integers"]) if paper["constants"] == "sharp" else HALF
-    if paper["bound"] == "fo":
-        return limits["gibbs", "upper"] / c
-    if paper["bound"] == "ccpbb":
+    above, below = limits.get(("gibbs", "upper"), ONE), limits.get(("gibbs", "lower"), ZERO)
+    t, more = limits.get(("tandem", "upper"), ONE), limits.get(("one_errs", "upper"), ONE)
+    one, none = limits.get(("one_errs", "lower"), ZERO), limits.get(("none_errs", "lower"), ZERO)
+    if bound == "ccpbb":
         mean = limits["mu_tandem", "upper"]
-        return mean / (HALF - paper["parameters"]["mu"]) ** 2 if mean > 0 else ONE
-    t = limits["tandem", "upper"]
-    if paper["bound"] == "tnd":
-        return t / c**2
-    above, below = limits["gibbs", "upper"], limits["gibbs", "lower"]
-    if paper["bound"] == "cctnd":
-        return _cantelli(t, above, below, c, paper["parameters"]["mu"])
+        return mean / (HALF - mu) ** 2 if mean > 0 else ONE
+    if bound == "cctnd":
+        return _cantelli(t, above, below, c, mu, ONE)
+    if bound == "ccskl":
+        return _cantelli(t, (1 + t - none) / 2, t + one / 2, c, mu, HALF)
+    if bound == "c1":
+        over, rest = above - above**2 - one / 2, ONE / 4 - one / 2
+        return over / rest if above < HALF and rest > 0 and over > 0 else ONE
+    if bound == "c_bound":
+        return _c_bound(paper, limits, c)
+    values = {"fo": above / c, "tnd": t / c**2, "two_moment": above + more / (2 * c)}
+    values["dis"] = (above - one / 2) / c**2 if above > one / 2 else ONE
+    return values[bound]
+
+
+def _c_bound(paper: Paper, limits: Mapping[tuple[str, str], Fraction], c: Fraction) -> Fraction:
+    t, above, below = (limits[x] for x in _BOX)
     if paper["constants"] == "paper":
         over, rest = t - below**2, ONE / 4 + limits["tandem", "lower"] - above
         return over / rest if above < HALF and rest > 0 and over > 0 else ONE
@@ -74,12 +91,12 @@ def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fracti
 
 
 def _cantelli(
-    t: Fraction, above: Fraction, below: Fraction, c: Fraction, stated: Fraction
+    t: Fraction, above: Fraction, below: Fraction, c: Fraction, stated: Fraction, most: Fraction
 ) -> Fraction:
     """Return the least bound over mu: the lower limit goes with mu >= 0, the upper with mu < 0."""
     values = {ZERO: t / c**2}
     if below < c and t > below**2 and t < c * below:
-        mu = (c * below - t) / (c - below)
+        mu = min(most, (c * below - t) / (c - below))
         values[mu] = (t - 2 * mu * below + mu * mu) / (c - mu) ** 2
     if above < c and t > c * above:
         mu = (c * above - t) / (c - above)

@@ -37,7 +37,7 @@ def _loss(quantity: str, mu: Fraction, both: int, one: int, n: int) -> int:
         return (q - p) ** 2 * both - p * (q - p) * one + p * p * none
     if quantity == "mu_variance":  # n (n - 1) times the unbiased one
         return ((q - p) ** 2 * one + (q - 2 * p) ** 2 * none) * both + p * p * one * none
-    return q * q * both
+    return q * q * {"one_errs": one, "none_errs": none}.get(quantity, both)
 
 
 def coalition(weights: list[int]) -> Fraction:
