@@ -1,5 +1,6 @@
 """Weights for a majority vote, and a certificate of its error that anyone can check."""
 
+from pacvote.abstention import AbstentionCertificate, certify_abstention
 from pacvote.adapters import reweight, votes_of
 from pacvote.bounds import (
     BOUNDS,
@@ -14,6 +15,7 @@ from pacvote.bounds import (
     evaluate,
 )
 from pacvote.certificate import Certificate, certify
+from pacvote.costs import CostCertificate, certify_cost
 from pacvote.counts import PairCounts, count
 from pacvote.displays import (
     AbstentionDisplay,
@@ -22,12 +24,15 @@ from pacvote.displays import (
     WeightsDisplay,
 )
 from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
+from pacvote.groups import GroupCertificate, certify_groups
 from pacvote.minimize import Solution, Status, minimize
+from pacvote.planning import Plan, plan
 from pacvote.verify import Verdict, verify
 from pacvote.votes import Votes
 
 __all__ = [
     "BOUNDS",
+    "AbstentionCertificate",
     "AbstentionDisplay",
     "Bound",
     "BoundValue",
@@ -36,9 +41,12 @@ __all__ = [
     "CCBennett",
     "CCTandem",
     "Certificate",
+    "CostCertificate",
     "FirstOrder",
+    "GroupCertificate",
     "MajorityVoteClassifier",
     "PairCounts",
+    "Plan",
     "Solution",
     "Status",
     "Tandem",
@@ -48,10 +56,14 @@ __all__ = [
     "WeightsDisplay",
     "Witness",
     "certify",
+    "certify_abstention",
+    "certify_cost",
+    "certify_groups",
     "count",
     "evaluate",
     "minimize",
     "paper_ensemble",
+    "plan",
     "reweight",
     "verify",
     "votes_of",

@@ -108,9 +108,8 @@ class Certificate:
         return {claim.event: claim.share for claim in self.claims}
 
     def __str__(self) -> str:
-        confidence = floor((1 - self.delta) * 10**6) / 10**4
         return (
-            f"With {confidence:.6g} % confidence this weighted vote of {len(self.voters)} "
+            f"{with_confidence(self.delta)} this weighted vote of {len(self.voters)} "
             f"voters errs on at most {percent_up(self.exact_risk)} of future data "
             f"(bound {self.bound!r})."
         )
@@ -284,3 +283,8 @@ def fingerprint(counts: PairCounts) -> str:
 def percent_up(risk: Fraction) -> str:
     """Return a percentage with two decimals, rounded up: never less than is claimed."""
     return f"{ceil(risk * 10_000) / 100:.2f} %"
+
+
+def with_confidence(delta: Fraction) -> str:
+    """Return how sure a claim is, its percentage rounded down."""
+    return f"With {floor((1 - delta) * 10**6) / 10**4:.6g} % confidence"

@@ -1,0 +1,70 @@
+"""What a weighted vote says of rows that all voters share, in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pacvote.bounds.registry import simplex
+from pacvote.certificate import ASSUMPTIONS
+from pacvote.exact import UNIT, to_integers
+from pacvote.fitting import tally
+from pacvote.votes import Votes
+
+# What every claim about one fixed vote on labelled rows of its own rests on.
+FIXED = "Voters and weights were fixed before these rows were seen, and not influenced by them."
+HARD = ASSUMPTIONS[-1]
+DRAWS = ASSUMPTIONS[0]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ballot:
+    """The mass that each class gets on each row, in units of 2^-40; ``truth`` in its columns."""
+
+    weights: tuple[int, ...]
+    classes: NDArray[Any]
+    truth: NDArray[np.unsignedinteger[Any]]
+    mass: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, votes: Votes, weights: ArrayLike | None) -> Self:
+        """Cast the votes with weights; None: equal ones."""
+        n = votes.n_voters
+        rho = np.full(n, 1 / n) if weights is None else simplex("weights", weights, n)
+        return cls.cast(votes, to_integers(rho))
+
+    @classmethod
+    def cast(cls, votes: Votes, weights: Sequence[int]) -> Self:
+        """Cast the votes with integer weights."""
+        if votes.vote_codes is None or votes.label_codes is None or votes.classes is None:
+            msg = (
+                "`votes` must be of rows that every voter was asked about; out of bag each row is "
+                "judged by other voters, so give rows that no voter has seen"
+            )
+            raise ValueError(msg)
+        pairs = zip(votes.vote_codes.T, weights, strict=True)
+        shape = (votes.n_samples, len(votes.classes))
+        return cls(tuple(weights), votes.classes, votes.label_codes, tally(pairs, shape))
+
+    @property
+    def leaders(self) -> NDArray[np.bool_]:
+        """The classes that may win each row: several where they tie."""
+        return np.asarray(self.mass == self.mass.max(axis=1, keepdims=True))
+
+    @property
+    def erred(self) -> NDArray[np.bool_]:
+        """Where the vote is wrong, or would be if a tie fell that way."""
+        alone = self.leaders.sum(axis=1) == 1
+        right = alone & self.leaders[np.arange(len(self.truth)), self.truth]
+        return np.asarray(~right)
+
+    @property
+    def margins(self) -> NDArray[np.float64]:
+        """By how much the first class leads the second, as a share of the weight; exact."""
+        ranked = np.sort(np.pad(self.mass, ((0, 0), (1, 0))), axis=1)
+        return (ranked[:, -1] - ranked[:, -2]) / UNIT
