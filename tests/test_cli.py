@@ -19,7 +19,7 @@ from pacvote import BOUNDS, Certificate, PairCounts, Votes, count
 from pacvote.cli import main
 from pacvote.cli.app import app, run
 
-COMMANDS = ["demo", "count", "certify", "verify", "fit", "predict"]
+COMMANDS = ["demo", "count", "certify", "verify", "fit", "predict", "plan"]
 CERTIFY = ["certify", "votes.parquet", "--label", "truth", "--out", "c.json"]
 
 
@@ -185,12 +185,25 @@ MISUSE = [
     (["predict", "no", "votes.parquet", "--out", "p.csv"], "No such file or directory"),
     (["fit", "votes.parquet", "--target", "trut", "--out", "m"], "did you mean 'truth'?"),
     (["demo", "--seed", "-1"], "`--seed` must be from 0"),
+    (["plan", "--expected-error", "0.1"], "`--risk` or `--n-rows` must be given, one of them"),
+    (["plan", "--risk", "0.1", "--expected-error", "0.2"], "above `--expected-error` 0.2, but is"),
 ]
 
 
 @pytest.mark.parametrize(("tokens", "message"), MISUSE, ids=lambda value: str(value)[:60])
 def test_misuse_is_one_line_and_2(capsys, counts, tokens, message):
     assert message in refused(capsys, *tokens)
+
+
+def test_plan_gives_rows_for_a_risk_and_a_risk_for_rows(capsys):
+    target = printed(capsys, "plan", "--risk", "0.05", "--expected-error", "0.03")
+    assert target["risk"] <= 0.05
+    rows = str(target["n_rows"])
+    bought = printed(capsys, "plan", "--n-rows", rows, "--expected-error", "0.03")
+    assert bought["risk"] <= 0.05
+    assert min(target["attained"], bought["attained"]) >= 0.8
+    assert run(["plan", "--risk", "0.05", "--expected-error", "0.03"]) == 0
+    assert str(target["claim"]) in " ".join(capsys.readouterr().out.split())
 
 
 def test_names_from_a_file_cannot_steer_the_terminal(capsys):

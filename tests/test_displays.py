@@ -16,7 +16,9 @@ from pacvote import (
     MajorityVoteClassifier,
     PairCounts,
     TandemDisplay,
+    Votes,
     WeightsDisplay,
+    certify_abstention,
     count,
     evaluate,
     minimize,
@@ -197,7 +199,9 @@ def test_abstaining_by_hand():
     assert display.coverage.tolist() == [0.5, 0.75, 1.0]
     assert display.risk.tolist() == [0.0, 1 / 3, 1 / 4]
     assert display.frame().columns == ["threshold", "coverage", "risk"]
-    drawn(display, target=0.1)
+    found = certify_abstention(Votes.from_predictions(said, truth), 0.9, [0.3], delta=0.4)
+    shown = drawn(display, certificate=found).get_legend().get_texts()
+    assert [text.get_text() for text in shown][1] == "target 90 %"
 
 
 def test_abstaining_ends_at_the_error_of_the_estimator(vote, data):

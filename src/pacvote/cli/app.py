@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from pacvote.cli.demo import demo
 from pacvote.cli.fit import fit, predict
+from pacvote.cli.plan import plan
 from pacvote.cli.reproduce import reproduce
 from pacvote.cli.screen import complain, describe
 from pacvote.cli.votes import certify, count, verify
@@ -47,6 +48,7 @@ app.command(
 app.command(verify, help_epilogue="Example: `pacvote verify certificate.json counts.npz`")
 app.command(fit, help_epilogue="Example: `pacvote fit data.csv --target class --out model`")
 app.command(predict, help_epilogue="Example: `pacvote predict model new.csv --out predictions.csv`")
+app.command(plan, help_epilogue="Example: `pacvote plan --risk 0.05 --expected-error 0.03`")
 app.command(
     reproduce,
     help_epilogue="Example: `pacvote reproduce rf --datasets pendigits --repetitions 2`",

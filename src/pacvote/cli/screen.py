@@ -127,7 +127,7 @@ def complain(message: str, options: Collection[str] = ()) -> None:
     """Print one line on stderr, arguments named as the options that they are here."""
     line = " ".join(message.split()).replace("`path` ", "")
     for option in options:
-        line = line.replace(f"`{option}`", f"`--{option}`")
+        line = line.replace(f"`{option}`", f"`--{option.replace('_', '-')}`")
     sys.stderr.write(f"pacvote: {_CONTROL.sub('?', line)}\n")
 
 

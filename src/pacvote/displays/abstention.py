@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from pacvote.bounds.registry import simplex
+from pacvote._ballot import Ballot
 from pacvote.displays.common import axes, fitted
+from pacvote.votes import Votes
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+    from pacvote.abstention import AbstentionCertificate
     from pacvote.ensemble import MajorityVoteClassifier
 
 
@@ -26,7 +28,7 @@ class AbstentionDisplay:
     margins : array-like of shape (n_samples,)
         By how much the first class leads the second, as a share of the weight.
     erred : bool array-like of shape (n_samples,)
-        Where the vote is wrong.
+        Where the vote is wrong; ties too.
 
     Attributes
     ----------
@@ -35,7 +37,8 @@ class AbstentionDisplay:
 
     Notes
     -----
-    A threshold chosen by this picture is chosen by its rows: certify it on others.
+    A threshold chosen by this picture is chosen by its rows: certify it on others, with
+    `certify_abstention`.
     """
 
     def __init__(self, margins: ArrayLike, erred: ArrayLike) -> None:
@@ -69,16 +72,8 @@ class AbstentionDisplay:
         -------
         AbstentionDisplay
         """
-        said, truth = np.asarray(predictions), np.asarray(y)
-        if said.ndim != 2 or len(said) != len(truth):
-            msg = f"`predictions` must have a row for each label, got {said.shape}, {truth.shape}"
-            raise ValueError(msg)
-        n = said.shape[1]
-        rho = np.full(n, 1 / n) if weights is None else simplex("weights", weights, n)
-        classes = np.unique(said)
-        mass = np.stack([(said == label) @ rho for label in classes], axis=1)
-        ranked = np.sort(np.pad(mass, ((0, 0), (1, 0))), axis=1)
-        return cls(ranked[:, -1] - ranked[:, -2], classes[mass.argmax(axis=1)] != truth)
+        ballot = Ballot.of(Votes.from_predictions(predictions, y), weights)
+        return cls(ballot.margins, ballot.erred)
 
     @classmethod
     def from_estimator(cls, estimator: MajorityVoteClassifier, X: Any, y: ArrayLike) -> Self:
@@ -86,24 +81,31 @@ class AbstentionDisplay:
         fitted(estimator)
         return cls.from_predictions(estimator.votes(X), y, estimator.weights_)
 
-    def plot(self, ax: Axes | None = None, *, target: float | None = None) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, certificate: AbstentionCertificate | None = None
+    ) -> Self:
         """Draw the error among answered rows against their share.
 
         Parameters
         ----------
         ax : matplotlib axes, default=None
             Where to draw; by default a new figure.
-        target : float, default=None
-            A risk to mark.
+        certificate : AbstentionCertificate, default=None
+            What to mark: its target, and how many rows are answered at least, on its own rows.
 
         Returns
         -------
         AbstentionDisplay
         """
         self.ax_, self.figure_ = axes(ax, (5.6, 3.6))
-        self.ax_.step(100 * self.coverage, 100 * self.risk, where="post")
-        if target is not None:
-            self.ax_.axhline(100 * target, color="C3", ls="--", label=f"target {100 * target:g} %")
+        self.ax_.step(100 * self.coverage, 100 * self.risk, where="post", label="measured here")
+        if certificate is not None:
+            target, chosen = 100 * float(certificate.target), certificate.chosen
+            self.ax_.axhline(target, color="C3", ls="--", label=f"target {target:g} %")
+            if chosen is not None:
+                at = [100 * chosen.coverage], [target]
+                name = f"certified, margin {chosen.threshold:g} or more"
+                self.ax_.plot(*at, "o", color="C3", label=name)
             self.ax_.legend()
         self.ax_.set(xlabel="rows answered (%)", ylabel="errors among them (%)", ylim=(0, None))
         return self
