@@ -2,7 +2,7 @@
 
 import itertools
 from fractions import Fraction
-from math import comb
+from math import comb, factorial
 
 import numpy as np
 from flint import arb, fmpq
@@ -94,3 +94,31 @@ def multinomial_masses(counts, chances):
 def simplex(steps, parts):
     """The points of the simplex whose entries are multiples of 1 / steps."""
     return compositions(steps, parts) / steps
+
+
+def worst_failure(counts, chances, violated):
+    """The largest P(violated) in exact fractions, over chances given as integers of one sum.
+
+    Floats find the worst few of them; ``violated`` has a row for each, a column for each count.
+    """
+    total = int(chances[0].sum())
+    found = (multinomial_masses(counts, chances / total) * violated).sum(axis=1)
+    return max(
+        sum(exact_mass(count, chances[i].tolist(), total) for count in counts[violated[i]].tolist())
+        for i in np.argsort(found)[-5:]
+    )
+
+
+def exact_mass(count, chances, total):
+    """P(counts) as a fraction."""
+    ways = Fraction(factorial(sum(count)))
+    for k, chance in zip(count, chances, strict=True):
+        ways *= Fraction(chance**k, factorial(k))
+    return ways / total ** sum(count)
+
+
+def just_above(limits, scale=2**30):
+    """Where failures are likeliest: right above each limit, in units of 1 / scale; and a grid."""
+    near = np.ceil(np.asarray(limits) * scale).astype(np.int64) + 1
+    grid = np.linspace(0, scale, 41).astype(np.int64)
+    return np.unique(np.clip(np.concatenate([near, grid]), 0, scale))
