@@ -156,7 +156,7 @@ def _paid(
 
 def _parts(shares: Sequence[float | Fraction] | None, n_levels: int) -> list[Fraction]:
     if shares is None:
-        return [Fraction(1, n_levels)] * n_levels
+        return [Fraction(1, n_levels) for _ in range(n_levels)]
     parts = [Fraction(1) if part == 1 else exact_delta(part, "shares") for part in shares]
     if len(parts) != n_levels or sum(parts) > 1:
         msg = (
