@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pacvote.bounds.registry import simplex
 from pacvote.certificate import ASSUMPTIONS
-from pacvote.exact import UNIT, to_integers
+from pacvote.exact import to_integers
 from pacvote.fitting import tally
 from pacvote.votes import Votes
 
@@ -24,7 +24,7 @@ DRAWS = ASSUMPTIONS[0]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Ballot:
-    """The mass that each class gets on each row, in units of 2^-40; ``truth`` in its columns."""
+    """The integer mass that each class gets on each row, and the position of the true class."""
 
     weights: tuple[int, ...]
     classes: NDArray[Any]
@@ -34,9 +34,9 @@ class Ballot:
     @classmethod
     def of(cls, votes: Votes, weights: ArrayLike | None) -> Self:
         """Cast the votes with weights; None: equal ones."""
-        n = votes.n_voters
-        rho = np.full(n, 1 / n) if weights is None else simplex("weights", weights, n)
-        return cls.cast(votes, to_integers(rho))
+        if weights is None:
+            return cls.cast(votes, (1,) * votes.n_voters)
+        return cls.cast(votes, to_integers(simplex("weights", weights, votes.n_voters)))
 
     @classmethod
     def cast(cls, votes: Votes, weights: Sequence[int]) -> Self:
@@ -65,6 +65,6 @@ class Ballot:
 
     @property
     def margins(self) -> NDArray[np.float64]:
-        """By how much the first class leads the second, as a share of the weight; exact."""
+        """By how much the first class leads the second, as a share of the weight."""
         ranked = np.sort(np.pad(self.mass, ((0, 0), (1, 0))), axis=1)
-        return (ranked[:, -1] - ranked[:, -2]) / UNIT
+        return (ranked[:, -1] - ranked[:, -2]) / sum(self.weights)

@@ -125,8 +125,8 @@ def certify_abstention(
         leave rows enough to pass: with m answered rows and no error, (1 - target)^m is at most
         that share. See `pacvote.plan`.
     weights : array-like of shape (n_voters,), default=None
-        Weights of the vote, fixed beforehand; equal by default. They are rounded to multiples of
-        2^-40; a tie has margin 0 and counts as an error.
+        Weights of the vote, fixed beforehand; equal by default. Given ones are rounded to
+        multiples of 2^-40. A tie has margin 0 and counts as an error.
     delta : float or Fraction, default=0.05
         Probability with which the certificate may be wrong.
     coverage_share : float or Fraction, default=1/5

@@ -85,8 +85,8 @@ def certify_cost(
     classes : sequence of length n_classes
         The classes of rows and columns; all that is a label or predicted.
     weights : array-like of shape (n_voters,), default=None
-        Weights of the vote, fixed beforehand; equal by default. They are rounded to multiples of
-        2^-40, and a tie costs what the worst of the tied classes would.
+        Weights of the vote, fixed beforehand, rounded to multiples of 2^-40; equal by default.
+        A tie costs what the worst of the tied classes would.
     delta : float or Fraction, default=0.05
         Probability with which the limit may be wrong.
     shares : sequence of float or Fraction, default=None

@@ -39,8 +39,8 @@ class GroupRisk:
     def __str__(self) -> str:
         if not self.n_rows:
             return f"{self.name!r}: no labelled row, so nothing is claimed (100 %)"
-        seen = f"{self.n_errors} errors in {self.n_rows} rows"
-        return f"{self.name!r}: at most {percent_up(Fraction(self.risk))} ({seen})"
+        seen = f"{self.n_errors} of {self.n_rows} labelled rows"
+        return f"{self.name!r}: at most {percent_up(Fraction(self.risk))} (seen: {seen})"
 
 
 @final
@@ -91,8 +91,8 @@ def certify_groups(
     groups : array-like of shape (n_samples,), default=None
         The group of each row. Default: its true class, so that each limit is one on 1 - recall.
     weights : array-like of shape (n_voters,), default=None
-        Weights of the vote, fixed beforehand; equal by default. They are rounded to multiples of
-        2^-40, and ties count as errors.
+        Weights of the vote, fixed beforehand, rounded to multiples of 2^-40; equal by default.
+        Ties count as errors.
     delta : float or Fraction, default=0.05
         Probability with which any of the limits may be wrong.
 

@@ -42,9 +42,9 @@ class Plan:
     def __str__(self) -> str:
         return (
             f"{with_confidence(self.delta)}, {self.n_rows:,} labelled rows with at most "
-            f"{self.n_errors:,} errors certify a risk of {percent_up(Fraction(self.risk))}. A vote "
-            f"that errs on {100 * self.expected_error:.6g} % of data errs so seldom on them with "
-            f"probability {floor(self.attained * 1000) / 10:.1f} %."
+            f"{self.n_errors:,} errors certify a risk of {percent_up(Fraction(self.risk))}. If the "
+            f"vote errs on {100 * self.expected_error:.6g} % of data, the chance of no more errors "
+            f"is {floor(self.attained * 1000) / 10:.1f} %."
         )
 
 
