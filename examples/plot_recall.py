@@ -58,7 +58,7 @@ for place, group in enumerate(reversed(rows)):
     if group.n_rows:
         axes.plot(100 * group.n_errors / group.n_rows, place, "o", color="C0")
 axes.set_yticks(range(len(rows)), [f"{group.name} ({group.n_rows})" for group in reversed(rows)])
-axes.set_xlabel("errors of the vote (%): seen, and at most with 95 % confidence for all")
+axes.set_xlabel("errors (%): seen, and certified at most")
 plt.show()
 
 # %%

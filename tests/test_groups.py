@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import make_classification
 
 from exact import compositions, just_above, worst_failure
-from pacvote import Votes, certify_groups
+from pacvote import MajorityVoteClassifier, Votes, certify_groups
+from pacvote._ballot import Ballot
 from pacvote.concentration import binomial_upper
 
 SCALE = 2**30
@@ -130,3 +132,18 @@ def test_out_of_bag_votes_are_refused():
     votes = Votes.from_errors([[False], [True]], validated=[[True], [False]])
     with pytest.raises(ValueError, match="`votes` must be of rows that every voter was asked"):
         certify_groups(votes, [False])
+
+
+def test_the_ballot_is_that_of_the_classifier():
+    X, y = make_classification(400, 8, flip_y=0.2, n_classes=3, n_informative=4, random_state=0)
+    vote = MajorityVoteClassifier(n_estimators=7, random_state=0).fit(X[:200], y[:200])
+    votes = Votes.from_predictions(vote.votes(X[200:]), y[200:])
+    ballot = Ballot.of(votes, vote.weights_)
+    shares = np.sort(vote.predict_proba(X[200:]), axis=1)
+    assert ballot.weights == vote.certificate_.weight_integers
+    assert np.array_equal(ballot.margins, shares[:, -1] - shares[:, -2])
+    clear = ballot.margins > 0
+    wrong = vote.predict(X[200:]) != y[200:]
+    assert np.array_equal(ballot.erred, wrong | ~clear)
+    found = certify_groups(votes, [0, 1, 2], weights=vote.weights_)
+    assert sum(group.n_errors for group in found.groups) == ballot.erred.sum()

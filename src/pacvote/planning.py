@@ -17,9 +17,10 @@ from pacvote.bounds.registry import exact_delta
 from pacvote.certificate import percent_up, with_confidence
 from pacvote.concentration import binomial_upper, kl
 
-LARGEST, MOST = 10**6, 10**9  # rows to find, and to be given
+LARGEST, MOST = 10**7, 10**9  # rows to find, and to be given
+ERRORS = 10**5  # among them, each of which is looked at
 # Sizes are decided with this margin of delta, above any rounding, so that a plan is never short.
-SURE = 1 - 1e-6
+SURE = 1 - 1e-5
 
 
 @final
@@ -173,7 +174,7 @@ def _enough(error: float, risk: float, level: float, shortfall: float) -> int:
     prices = log(1 / level), log(1 / shortfall)
     cut = root(lambda c: prices[0] * kl(c, error) - prices[1] * kl(c, risk), error, risk)
     rows = max(prices[0] / kl(cut, risk), prices[1] / kl(cut, error))
-    if rows > LARGEST:
+    if rows > LARGEST or rows * risk > ERRORS:
         msg = f"`risk` {risk!r} is too near to `expected_error`: that may take {rows:.2g} rows"
         raise ValueError(msg)
     return ceil(rows * (1 + 1e-9)) + 1
