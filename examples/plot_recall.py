@@ -46,7 +46,7 @@ size = np.select([X["mean radius"] < 12, X["mean radius"] < 15], ["small", "medi
 size = np.where(X["mean radius"] > 30, "huge", size)
 names = ["small", "medium", "large", "huge"]
 by_size = certify_groups(evidence, names, groups=size[judged], delta=0.025)
-print(by_size)
+print(*by_size.groups, sep="\n")
 
 # %%
 # What was seen, and what is certified.
@@ -60,8 +60,3 @@ for place, group in enumerate(reversed(rows)):
 axes.set_yticks(range(len(rows)), [f"{group.name} ({group.n_rows})" for group in reversed(rows)])
 axes.set_xlabel("errors (%): seen, and certified at most")
 plt.show()
-
-# %%
-# What rests on what: the assumptions come with the certificate.
-
-print("\n".join(by_class.assumptions))

@@ -81,7 +81,9 @@ def test_by_hand():
     assert [step.certified for step in found.steps] == [True, True, False]
     share = Fraction(1, 20) / 5 / 3
     assert found.chosen.coverage == binomial_lower(119, 114, share)
-    assert "(margin of at least 0.5) it errs on at most 10.00 %" in str(found)
+    claim, _, *assumptions = str(found).splitlines()
+    assert "(margin of at least 0.5) it errs on at most 10.00 %" in claim
+    assert assumptions == [f"- {one}" for one in found.assumptions]
 
 
 def test_nothing_passes_after_the_first_failure():

@@ -122,7 +122,7 @@ def test_order_of_classes_goes_with_the_matrix():
         ([["0", "1"], ["1", "0"]], [0, 1], {}, "`costs` must be numbers"),
         ([[0, np.inf], [1, 0]], [0, 1], {}, "`costs` must be finite"),
         ([[0, 1], [1, 0]], [0, 2], {}, "`classes` lacks 1"),
-        ([[0, 1], [1, 0]], [0, 0], {}, "`classes` must list every class once"),
+        ([[0, 1], [1, 0]], [0, 0], {}, "`classes` must list each name once"),
         (COSTS, [0, 1], {"shares": [0.5]}, "`shares` must be 2 parts of delta"),
         (COSTS, [0, 1], {"shares": [0.6, 0.6]}, "together at most 1; got 2 that sum to 1.2"),
         (COSTS, [0, 1], {"delta": 1}, "`delta` must lie in"),

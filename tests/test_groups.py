@@ -113,11 +113,11 @@ VOTES = Votes.from_errors([[False], [True]])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"names": ["a"], "groups": ["a", "b"]}, "`names` lacks the group 'b'"),
-        ({"names": [1.0], "groups": [1.0, np.nan]}, "`names` lacks the group nan"),
-        ({"names": ["a", "a"], "groups": ["a", "a"]}, "`names` must list every group once"),
-        ({"names": "ab", "groups": ["a", "b"]}, "`names` must list every group once"),
-        ({"names": []}, "`names` must list every group once"),
+        ({"names": ["a"], "groups": ["a", "b"]}, "`names` lacks 'b', which occurs"),
+        ({"names": [1.0], "groups": [1.0, np.nan]}, "`names` lacks nan"),
+        ({"names": ["a", "a"], "groups": ["a", "a"]}, "`names` must list each name once"),
+        ({"names": "ab", "groups": ["a", "b"]}, "`names` must list each name once"),
+        ({"names": []}, "`names` must list each name once"),
         ({"names": ["a"], "groups": ["a"]}, "`groups` must have shape"),
         ({"names": [False], "delta": 0}, "`delta` must lie in"),
         ({"names": [False], "weights": [0.5, 0.5]}, "`weights` must be 1 numbers"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -68,3 +68,25 @@ class Ballot:
         """By how much the first class leads the second, as a share of the weight."""
         ranked = np.sort(np.pad(self.mass, ((0, 0), (1, 0))), axis=1)
         return (ranked[:, -1] - ranked[:, -2]) / sum(self.weights)
+
+
+def declared(
+    argument: str, names: Sequence[Any] | NDArray[Any], found: NDArray[Any]
+) -> tuple[list[Hashable], NDArray[np.int64]]:
+    """Return the names that were declared, and where in them each of those found stands."""
+    listed = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    position = {name: index for index, name in enumerate(listed)}
+    if isinstance(names, str) or not 0 < len(position) == len(listed):
+        msg = f"`{argument}` must list each name once, got {names!r:.80}"
+        raise ValueError(msg)
+    codes = np.array([position.get(item, -1) for item in found.tolist()], dtype=np.int64)
+    if (codes < 0).any():
+        first = found[codes < 0].tolist()[0]
+        msg = f"`{argument}` lacks {first!r}, which occurs; declare it, or leave its rows out"
+        raise ValueError(msg)
+    return listed, codes
+
+
+def stated(claim: str, assumptions: Sequence[str]) -> str:
+    """Return a claim and what it rests on."""
+    return "\n".join([claim, "It holds if:", *(f"- {one}" for one in assumptions)])

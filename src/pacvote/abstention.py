@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pacvote._ballot import DRAWS, FIXED, HARD, Ballot
+from pacvote._ballot import DRAWS, FIXED, HARD, Ballot, stated
 from pacvote._inputs import read_table
 from pacvote.bounds.registry import exact_delta
 from pacvote.certificate import percent_up, with_confidence
@@ -93,13 +93,14 @@ class AbstentionCertificate:
                 f"{first.n_answered} answered rows. It must abstain from all."
             )
         covered = floor(Fraction(chosen.coverage) * 10_000) / 100
-        return (
+        claim = (
             f"{with_confidence(self.delta)}, among the future rows that this weighted vote of "
             f"{len(self.voters)} voters answers (margin of at least {chosen.threshold!r}) it errs "
             f"on at most {percent_up(self.target)}, and it answers at least {covered:.2f} % of all "
             f"rows (seen: {chosen.n_errors} errors in {chosen.n_answered} answered of "
             f"{self.n_samples} rows)."
         )
+        return stated(claim, self.assumptions)
 
 
 def certify_abstention(

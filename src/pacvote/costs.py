@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pacvote._ballot import DRAWS, FIXED, HARD, Ballot
+from pacvote._ballot import DRAWS, FIXED, HARD, Ballot, declared, stated
 from pacvote.bounds.registry import exact_delta
 from pacvote.certificate import with_confidence
 from pacvote.concentration import binomial_upper
@@ -57,11 +57,12 @@ class CostCertificate:
         return nextafter(float(self.exact_cost), inf)
 
     def __str__(self) -> str:
-        return (
+        claim = (
             f"{with_confidence(self.delta)} this weighted vote of {len(self.voters)} voters costs "
             f"at most {_shown_up(self.exact_cost)} per future row on average (seen: "
             f"{self.mean_cost:.6g} per row on {self.n_samples} rows, ties at the larger cost)."
         )
+        return stated(claim, self.assumptions)
 
 
 def certify_cost(
@@ -105,7 +106,7 @@ def certify_cost(
     exact = exact_delta(delta)
     table = _matrix(costs, len(classes))
     ballot = Ballot.of(votes, weights)
-    paid = _paid(ballot, table, _positions(ballot.classes, classes))
+    paid = _paid(ballot, table, declared("classes", classes, ballot.classes)[1])
     lowest, *levels = np.unique(table).tolist()
     parts = _parts(shares, len(levels))
     found = [
@@ -130,20 +131,6 @@ def _matrix(costs: ArrayLike, n_classes: int) -> NDArray[np.float64]:
         msg = "`costs` must be finite; an outcome that may never happen has no mean to limit"
         raise ValueError(msg)
     return exact
-
-
-def _positions(found: NDArray[Any], classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return where each class of the votes stands in the matrix."""
-    names = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
-    position = {name: index for index, name in enumerate(names)}
-    if isinstance(classes, str) or len(position) < len(names):
-        msg = f"`classes` must list every class once, got {classes!r:.80}"
-        raise ValueError(msg)
-    missing = [name for name in found.tolist() if name not in position]
-    if missing:
-        msg = f"`classes` lacks {missing[0]!r}, a label of `votes`; give it a row and a column"
-        raise ValueError(msg)
-    return np.array([position[name] for name in found.tolist()], dtype=np.int64)
 
 
 def _paid(

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pacvote._ballot import FIXED, HARD, Ballot
+from pacvote._ballot import FIXED, HARD, Ballot, declared, stated
 from pacvote._inputs import read_column
 from pacvote.bounds.registry import exact_delta
 from pacvote.certificate import percent_up, with_confidence
@@ -69,7 +69,8 @@ class GroupCertificate:
             f"{with_confidence(self.delta)}, for all {len(self.groups)} groups at once, this "
             f"weighted vote of {len(self.voters)} voters errs on future rows of"
         )
-        return "\n".join([head, *(f"  {group}" for group in self.groups)])
+        claim = "\n".join([head, *(f"  {group}" for group in self.groups)])
+        return stated(claim, self.assumptions)
 
 
 def certify_groups(
@@ -112,35 +113,13 @@ def certify_groups(
     """
     exact = exact_delta(delta)
     ballot = Ballot.of(votes, weights)
-    declared = _declared(names)
     column = votes.labels if groups is None else read_column(groups, votes.n_samples, "groups")
-    codes = _codes(column, declared)
-    n_rows = np.bincount(codes, minlength=len(declared)).tolist()
-    n_errors = np.bincount(codes[ballot.erred], minlength=len(declared)).tolist()
-    share = exact / len(declared)
+    listed, codes = declared("names", names, column)
+    n_rows = np.bincount(codes, minlength=len(listed)).tolist()
+    n_errors = np.bincount(codes[ballot.erred], minlength=len(listed)).tolist()
+    share = exact / len(listed)
     risks = tuple(
         GroupRisk(name, n, k, binomial_upper(n, k, share) if n else 1.0)
-        for name, n, k in zip(declared, n_rows, n_errors, strict=True)
+        for name, n, k in zip(listed, n_rows, n_errors, strict=True)
     )
     return GroupCertificate(risks, exact, votes.voters, ballot.weights, ASSUMPTIONS)
-
-
-def _declared(names: Sequence[Any] | NDArray[Any]) -> list[Hashable]:
-    declared = names.tolist() if isinstance(names, np.ndarray) else list(names)
-    if isinstance(names, str) or not declared or len(set(declared)) < len(declared):
-        msg = f"`names` must list every group once, got {names!r:.80}"
-        raise ValueError(msg)
-    return declared
-
-
-def _codes(column: NDArray[Any], declared: list[Hashable]) -> NDArray[np.int64]:
-    position = {name: index for index, name in enumerate(declared)}
-    codes = np.array([position.get(item, -1) for item in column.tolist()], dtype=np.int64)
-    if (codes < 0).any():
-        found = column[codes < 0].tolist()
-        msg = (
-            f"`names` lacks the group {found[0]!r} ({len(found)} rows are of no declared group); "
-            "declare it, or leave those rows out"
-        )
-        raise ValueError(msg)
-    return codes

@@ -45,7 +45,8 @@ class Plan:
             f"{with_confidence(self.delta)}, {self.n_rows:,} labelled rows with at most "
             f"{self.n_errors:,} errors certify a risk of {percent_up(Fraction(self.risk))}. If the "
             f"vote errs on {100 * self.expected_error:.6g} % of data, the chance of no more errors "
-            f"is {floor(self.attained * 1000) / 10:.1f} %."
+            f"is {floor(self.attained * 1000) / 10:.1f} %. Rows must be independent draws; the "
+            "certificate holds whatever the error turns out to be."
         )
 
 
