@@ -25,18 +25,18 @@ N_VOTERS, N_SAMPLES = 1_000, 200_000
 N_PAIRS = N_VOTERS * (N_VOTERS + 1) // 2
 SAMPLED_PAIRS = 40
 THREADS: int = numba.config.NUMBA_NUM_THREADS
-TILES = 20_000  # 4 x 4 voters, `cpu._DEPTH` words each
+TILES = 200_000  # 4 x 4 voters, `cpu._DEPTH` words each
 
 
 @numba.njit(nogil=True)
 def _repeat_tile(bits: NDArray[np.uint64], counts: NDArray[np.uint64], times: int) -> None:
     for _ in range(times):
-        cpu._tile(bits[:4], bits[4:], counts)
+        cpu._tile(bits[0], bits[1], counts)
 
 
 def in_cache(bits: NDArray[np.uint64]) -> None:
     """Count the same tile again and again, in every thread."""
-    few = np.ascontiguousarray(bits[:8, : cpu._DEPTH])
+    few = bits[:8, : cpu._DEPTH].reshape(2, -1, cpu._TILE, cpu._LINE)
     with ThreadPoolExecutor(THREADS) as threads:
         for _ in range(THREADS):
             threads.submit(_repeat_tile, few, np.zeros((4, 4), np.uint64), TILES)

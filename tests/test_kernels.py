@@ -105,8 +105,9 @@ def test_the_inner_loop_is_vectorised():
     machine = numba.core.codegen.ll.get_host_cpu_features()
     if not machine.get("avx512vpopcntdq"):
         pytest.skip("this processor has no VPOPCNTQ")
-    loop = numba.njit(cpu._tile.py_func)
-    loop.compile("(u8[:,::1], u8[:,::1], u8[:,::1])")
+    loop = numba.njit(cpu._count_panel.py_func)
+    tiles = numba.types.Array(numba.uint64, 5, "C", readonly=True)
+    loop.compile((tiles, tiles, numba.uint64[:, ::1], numba.boolean, numba.intp))
     (assembly,) = loop.inspect_asm().values()
     assert len(re.findall(r"vpopcntq\s.*zmm", assembly)) >= 16
 

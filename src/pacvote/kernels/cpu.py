@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from pacvote.kernels import plain
@@ -24,71 +27,59 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_TILE = 4  # 4 x 4 sums and 4 + 4 operands take 24 of 32 vector registers
+_TILE = 4  # voters; 4 x 4 sums and 4 + 4 operands take 24 of 32 vector registers
+_LINE = 8  # words in a cache line and in a vector; a tile has one of each voter, then the next
 _DEPTH = 512  # words of a voter at a time: two tiles take 32 KiB of the L1 cache
-_PANEL = 64  # voters that meet all others while they stay in the L2 cache
+_PANEL = 16  # tiles that meet all others while they stay in the L2 cache
 _SHARED_CACHE = 1 << 19  # words of all voters that one pass visits: 4 MiB of the L3 cache
-_LINE = 8  # words in a cache line
 _PACK = 1 << 22  # votes that one thread packs at a time
 
+_ir: Any = cgutils  # untyped
+_WORD = ir.IntType(64)
+_VECTOR = ir.VectorType(_WORD, _LINE)
 _compiled = numba.njit(nogil=True, cache=True)
 
 
-def _ctpop(_typing_context: Any, _word: Any) -> Any:
-    """Count the set bits of a uint64 by LLVM's own operation, which it can vectorise."""
+def _add_products(_typing_context: Any, left: Any, right: Any, counts: Any) -> Any:
+    """Add the counts of four voters with four voters; the sums stay in vector registers."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         # For some processors LLVM prefers half-width vectors, at half the rate of VPOPCNTQ.
         # llvmlite's own `add` knows no attribute that has a value.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return builder.ctpop(args[0])
+        given = zip(signature.args, args, strict=True)
+        a, b, c = (context.make_array(kind)(context, builder, value) for kind, value in given)
+        sums = [_ir.alloca_once_value(builder, _VECTOR(None)) for _ in range(_TILE**2)]
+        ctpop = _llvm(builder, "llvm.ctpop.v8i64", _VECTOR)
+        with _ir.for_range(builder, builder.extract_value(a.shape, 0)) as loop:
+            rows, columns = (_vectors(builder, tile.data, loop.index) for tile in (a, b))
+            for total, (row, column) in zip(sums, product(rows, columns), strict=True):
+                bits = builder.call(ctpop, [builder.and_(row, column)])
+                builder.store(builder.add(builder.load(total), bits), total)
+        add = _llvm(builder, "llvm.vector.reduce.add.v8i64", _WORD)
+        for total, place in zip(sums, product(range(_TILE), repeat=2), strict=True):
+            where = _ir.get_item_pointer(context, builder, counts, c, [*map(_WORD, place)])
+            found = builder.call(add, [builder.load(total)])
+            builder.store(builder.add(builder.load(where), found), where)
+        return context.get_dummy_value()
 
-    return types.uint64(types.uint64), generate
+    return types.void(left, right, counts), generate
 
 
-_popcount: Any = intrinsic(_ctpop)
+def _llvm(builder: Any, name: str, returns: Any) -> Any:
+    kind = ir.FunctionType(returns, [_VECTOR])
+    return _ir.get_or_insert_function(builder.module, kind, name)
 
 
-@_compiled
-def _tile(left: Any, right: Any, counts: Any) -> None:
-    """Add the counts of four voters with four voters; the sums stay in registers."""
-    l0, l1, l2, l3 = left[0], left[1], left[2], left[3]
-    r0, r1, r2, r3 = right[0], right[1], right[2], right[3]
-    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = np.uint64(0)
-    s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = np.uint64(0)
-    for w in range(left.shape[1]):
-        s00 += _popcount(l0[w] & r0[w])
-        s01 += _popcount(l0[w] & r1[w])
-        s02 += _popcount(l0[w] & r2[w])
-        s03 += _popcount(l0[w] & r3[w])
-        s10 += _popcount(l1[w] & r0[w])
-        s11 += _popcount(l1[w] & r1[w])
-        s12 += _popcount(l1[w] & r2[w])
-        s13 += _popcount(l1[w] & r3[w])
-        s20 += _popcount(l2[w] & r0[w])
-        s21 += _popcount(l2[w] & r1[w])
-        s22 += _popcount(l2[w] & r2[w])
-        s23 += _popcount(l2[w] & r3[w])
-        s30 += _popcount(l3[w] & r0[w])
-        s31 += _popcount(l3[w] & r1[w])
-        s32 += _popcount(l3[w] & r2[w])
-        s33 += _popcount(l3[w] & r3[w])
-    counts[0, 0] += s00
-    counts[0, 1] += s01
-    counts[0, 2] += s02
-    counts[0, 3] += s03
-    counts[1, 0] += s10
-    counts[1, 1] += s11
-    counts[1, 2] += s12
-    counts[1, 3] += s13
-    counts[2, 0] += s20
-    counts[2, 1] += s21
-    counts[2, 2] += s22
-    counts[2, 3] += s23
-    counts[3, 0] += s30
-    counts[3, 1] += s31
-    counts[3, 2] += s32
-    counts[3, 3] += s33
+def _vectors(builder: Any, data: Any, line: Any) -> list[Any]:
+    """Load a line of words of each voter of a tile."""
+    vectors = builder.bitcast(data, _VECTOR.as_pointer())
+    first = builder.mul(line, _WORD(_TILE))
+    places = [builder.gep(vectors, [builder.add(first, _WORD(k))]) for k in range(_TILE)]
+    return [builder.load(place, align=8) for place in places]
+
+
+_tile: Any = intrinsic(_add_products)
 
 
 @_compiled
@@ -96,26 +87,31 @@ def _count_panel(left: Any, right: Any, counts: Any, triangle: bool, first: int)
     """Count a panel of `left` with all of `right`; of a triangle, only tiles from the diagonal."""
     stop = min(first + _PANEL, left.shape[1])
     for block in range(left.shape[0]):
-        for column in range(first if triangle else 0, right.shape[1], _TILE):
-            columns = slice(column, column + _TILE)
-            for row in range(first, min(stop, column + _TILE) if triangle else stop, _TILE):
-                rows = slice(row, row + _TILE)
-                _tile(left[block, rows], right[block, columns], counts[rows, columns])
+        for column in range(first if triangle else 0, right.shape[1]):
+            columns = slice(_TILE * column, _TILE * column + _TILE)
+            for row in range(first, min(stop, column + 1) if triangle else stop):
+                rows = slice(_TILE * row, _TILE * row + _TILE)
+                _tile(left[block, row], right[block, column], counts[rows, columns])
 
 
 @_compiled
 def _copy_panel(bits: Any, blocks: Any, start: int, first: int) -> None:
     """Copy a panel of voters, words from `start`, to contiguous tiles; pad with zeros."""
     n_voters, n_words = bits.shape
-    n_blocks, n_rows, depth = blocks.shape
-    for row in range(first, min(first + _PANEL, n_rows)):
-        for block in range(n_blocks):
-            origin = start + block * depth
-            words = max(min(depth, n_words - origin), 0) if row < n_voters else 0
-            for word in range(words):
-                blocks[block, row, word] = bits[row, origin + word]
-            for word in range(words, depth):
-                blocks[block, row, word] = 0
+    n_blocks, n_tiles, n_lines = blocks.shape[:3]
+    for tile in range(first, min(first + _PANEL, n_tiles)):
+        for line in range(n_blocks * n_lines):
+            place = blocks[line // n_lines, tile, line % n_lines]
+            voter, origin = _TILE * tile, start + _LINE * line
+            if voter + _TILE <= n_voters and origin + _LINE <= n_words:
+                for k in range(_TILE):
+                    for word in range(_LINE):
+                        place[k, word] = bits[voter + k, origin + word]
+            else:
+                place[:] = 0
+                for k in range(min(_TILE, n_voters - voter)):
+                    for word in range(min(_LINE, n_words - origin)):
+                        place[k, word] = bits[voter + k, origin + word]
 
 
 @_compiled
@@ -138,6 +134,22 @@ def _pack_octet(block: Any, labels: Any, octet: Any) -> None:
 
 
 @_compiled
+def _join_octets(octets: Any, words: Any) -> None:
+    """Make a word of each voter's eight bytes."""
+    for j in range(len(words)):
+        words[j] = (
+            np.uint64(octets[0, j])
+            | np.uint64(octets[1, j]) << np.uint64(8)
+            | np.uint64(octets[2, j]) << np.uint64(16)
+            | np.uint64(octets[3, j]) << np.uint64(24)
+            | np.uint64(octets[4, j]) << np.uint64(32)
+            | np.uint64(octets[5, j]) << np.uint64(40)
+            | np.uint64(octets[6, j]) << np.uint64(48)
+            | np.uint64(octets[7, j]) << np.uint64(56)
+        )
+
+
+@_compiled
 def _pack_panel(block: Any, labels: Any, packed: Any, step: int, first: int) -> None:
     """Pack `step` rows from `first` on, a cache line of words for each voter at a time."""
     stop = min(first + step, block.shape[0])
@@ -150,10 +162,7 @@ def _pack_panel(block: Any, labels: Any, packed: Any, step: int, first: int) -> 
             for k in range(8):
                 rows = slice(start + 64 * w + 8 * k, start + 64 * w + 8 * k + 8)
                 _pack_octet(block[rows], labels[rows], octets[k])
-            words[w] = 0
-            for k in range(8):
-                for j in range(n_voters):
-                    words[w, j] |= np.uint64(octets[k, j]) << np.uint64(8 * k)
+            _join_octets(octets, words[w])
         for j in range(n_voters):
             for w in range(n_words):
                 packed[j, start // 64 + w] = words[w, j]
@@ -162,7 +171,7 @@ def _pack_panel(block: Any, labels: Any, packed: Any, step: int, first: int) -> 
 @_compiled
 def _mirror_panel(counts: Any, first: int) -> None:
     """Fill a panel's part below the diagonal from above it."""
-    for row in range(first, min(first + _PANEL, counts.shape[0])):
+    for row in range(_TILE * first, min(_TILE * (first + _PANEL), counts.shape[0])):
         for column in range(row):
             counts[row, column] = counts[column, row]
 
@@ -192,14 +201,14 @@ def _count(
     left: NDArray[np.uint64], right: NDArray[np.uint64], n_threads: int | None, *, triangle: bool
 ) -> NDArray[np.int64]:
     left, right = _plain_view(left), _plain_view(right)
-    n_words, n_left, n_right = left.shape[1], _up(len(left), _TILE), _up(len(right), _TILE)
-    depth = _up(-(-n_words // max(-(-n_words // _DEPTH), 1)), _LINE)
-    n_blocks = max(_SHARED_CACHE // _DEPTH // max(n_right, 1), 1)
-    counts = np.zeros((n_left, n_right), dtype=np.uint64)
-    columns = np.empty((n_blocks, n_right, depth), dtype=np.uint64)
-    rows = columns if triangle else np.empty((n_blocks, n_left, depth), dtype=np.uint64)
+    n_words, n_left, n_right = left.shape[1], -(-len(left) // _TILE), -(-len(right) // _TILE)
+    n_lines = _up(-(-n_words // max(-(-n_words // _DEPTH), 1)), _LINE) // _LINE
+    n_blocks = max(_SHARED_CACHE // _DEPTH // max(_TILE * n_right, 1), 1)
+    counts = np.zeros((_TILE * n_left, _TILE * n_right), dtype=np.uint64)
+    columns = np.empty((n_blocks, n_right, n_lines, _TILE, _LINE), dtype=np.uint64)
+    rows = columns if triangle else np.empty((n_blocks, n_left, *columns.shape[2:]), np.uint64)
     with _threads(n_threads) as threads:
-        for start in range(0, n_words, n_blocks * depth):
+        for start in range(0, n_words, n_blocks * n_lines * _LINE):
             _each(threads, n_right, _PANEL, partial(_copy_panel, right, columns, start))
             if not triangle:
                 _each(threads, n_left, _PANEL, partial(_copy_panel, left, rows, start))
