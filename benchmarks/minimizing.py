@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pacvote import PairCounts, count, minimize
+from pacvote.counts import PairCounts, count
+from pacvote.minimize import minimize
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 SIZES = (500, 1000, 2000)

@@ -108,12 +108,12 @@ def _gpu(device: int) -> _Gpu:
     return _Gpu(hopper=cupy.cuda.Device(device).compute_capability == "90")
 
 
-def _module(options: tuple[str, ...]) -> Any:
+def _module(options: tuple[str, ...], more: str = "") -> Any:
     import cupy
     from cupy.cuda import nvrtc
 
     source = files("pacvote.kernels").joinpath("count.cu").read_text(encoding="utf-8")
-    program = nvrtc.createProgram(source, "count.cu", (), ())
+    program = nvrtc.createProgram(source + more, "count.cu", (), ())
     try:
         nvrtc.compileProgram(program, options)
     except nvrtc.NVRTCError as error:
