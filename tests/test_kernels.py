@@ -107,7 +107,7 @@ def test_the_inner_loop_is_vectorised():
         pytest.skip("this processor has no VPOPCNTQ")
     loop = numba.njit(cpu._count_panel.py_func)
     tiles = numba.types.Array(numba.uint64, 5, "C", readonly=True)
-    loop.compile((tiles, tiles, numba.uint64[:, ::1], numba.boolean, numba.intp))
+    loop.compile((tiles, tiles, numba.uint64[:, ::1], numba.boolean, numba.intp, numba.intp))
     (assembly,) = loop.inspect_asm().values()
     assert len(re.findall(r"vpopcntq\s.*zmm", assembly)) >= 16
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _TILE = 4  # voters; 4 x 4 sums and 4 + 4 operands take 24 of 32 vector registers
 _LINE = 8  # words in a cache line and in a vector; a tile has one of each voter, then the next
-_DEPTH = 512  # words of a voter at a time: two tiles take 32 KiB of the L1 cache
-_PANEL = 16  # tiles that meet all others while they stay in the L2 cache
+_DEPTH = 384  # words of a voter at a time: two tiles take 24 KiB of the L1 cache
+_PANEL = 32  # tiles that meet all others while they stay in the L2 cache, 384 KiB
 _SHARED_CACHE = 1 << 19  # words of all voters that one pass visits: 4 MiB of the L3 cache
 _PACK = 1 << 22  # votes that one thread packs at a time
 
@@ -83,9 +83,16 @@ _tile: Any = intrinsic(_add_products)
 
 
 @_compiled
-def _count_panel(left: Any, right: Any, counts: Any, triangle: bool, first: int) -> None:  # noqa: FBT001
+def _count_panel(
+    left: Any,
+    right: Any,
+    counts: Any,
+    triangle: bool,  # noqa: FBT001
+    panel: int,
+    first: int,
+) -> None:
     """Count a panel of `left` with all of `right`; of a triangle, only tiles from the diagonal."""
-    stop = min(first + _PANEL, left.shape[1])
+    stop = min(first + panel, left.shape[1])
     for block in range(left.shape[0]):
         for column in range(first if triangle else 0, right.shape[1]):
             columns = slice(_TILE * column, _TILE * column + _TILE)
@@ -95,11 +102,11 @@ def _count_panel(left: Any, right: Any, counts: Any, triangle: bool, first: int)
 
 
 @_compiled
-def _copy_panel(bits: Any, blocks: Any, start: int, first: int) -> None:
+def _copy_panel(bits: Any, blocks: Any, start: int, panel: int, first: int) -> None:
     """Copy a panel of voters, words from `start`, to contiguous tiles; pad with zeros."""
     n_voters, n_words = bits.shape
     n_blocks, n_tiles, n_lines = blocks.shape[:3]
-    for tile in range(first, min(first + _PANEL, n_tiles)):
+    for tile in range(first, min(first + panel, n_tiles)):
         for line in range(n_blocks * n_lines):
             place = blocks[line // n_lines, tile, line % n_lines]
             voter, origin = _TILE * tile, start + _LINE * line
@@ -169,9 +176,9 @@ def _pack_panel(block: Any, labels: Any, packed: Any, step: int, first: int) -> 
 
 
 @_compiled
-def _mirror_panel(counts: Any, first: int) -> None:
+def _mirror_panel(counts: Any, panel: int, first: int) -> None:
     """Fill a panel's part below the diagonal from above it."""
-    for row in range(_TILE * first, min(_TILE * (first + _PANEL), counts.shape[0])):
+    for row in range(_TILE * first, min(_TILE * (first + panel), counts.shape[0])):
         for column in range(row):
             counts[row, column] = counts[column, row]
 
@@ -180,9 +187,8 @@ def _up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def _threads(n_threads: int | None) -> ThreadPoolExecutor:
-    default = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    return ThreadPoolExecutor(n_threads or default)
+def _threads(n_threads: int | None) -> int:
+    return n_threads or int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 def _each(threads: ThreadPoolExecutor, size: int, step: int, task: Callable[[int], None]) -> None:
@@ -207,14 +213,17 @@ def _count(
     counts = np.zeros((_TILE * n_left, _TILE * n_right), dtype=np.uint64)
     columns = np.empty((n_blocks, n_right, n_lines, _TILE, _LINE), dtype=np.uint64)
     rows = columns if triangle else np.empty((n_blocks, n_left, *columns.shape[2:]), np.uint64)
-    with _threads(n_threads) as threads:
+    n_threads = _threads(n_threads)
+    panel = max(min(_PANEL, n_left // (2 * n_threads)), 1)  # many are shared out more evenly
+    with ThreadPoolExecutor(n_threads) as threads:
         for start in range(0, n_words, n_blocks * n_lines * _LINE):
-            _each(threads, n_right, _PANEL, partial(_copy_panel, right, columns, start))
+            _each(threads, n_right, panel, partial(_copy_panel, right, columns, start, panel))
             if not triangle:
-                _each(threads, n_left, _PANEL, partial(_copy_panel, left, rows, start))
-            _each(threads, n_left, _PANEL, partial(_count_panel, rows, columns, counts, triangle))
+                _each(threads, n_left, panel, partial(_copy_panel, left, rows, start, panel))
+            count = partial(_count_panel, rows, columns, counts, triangle, panel)
+            _each(threads, n_left, panel, count)
         if triangle:
-            _each(threads, n_left, _PANEL, partial(_mirror_panel, counts))
+            _each(threads, n_left, panel, partial(_mirror_panel, counts, panel))
     return np.ascontiguousarray(counts[: len(left), : len(right)].view(np.int64))
 
 
@@ -281,7 +290,7 @@ def pack_unequal(
     task = partial(
         _pack_panel, _plain_view(block[:whole]), _plain_view(labels[:whole]), packed, step
     )
-    with _threads(n_threads) as threads:
+    with ThreadPoolExecutor(_threads(n_threads)) as threads:
         _each(threads, whole, step, task)
     if whole < n_rows:
         packed[:, -1:] = plain.pack_unequal(block[whole:], labels[whole:])
