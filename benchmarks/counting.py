@@ -14,11 +14,12 @@ import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks._fit import exponent
 from pacvote.counts import count
 from pacvote.kernels import cpu
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -65,11 +66,6 @@ def least(tasks: dict[str, Callable[[], object]], turns: int = 7) -> dict[str, f
             task()
             times[name].append(time.perf_counter() - start)
     return {name: min(measured[1:]) for name, measured in times.items()}
-
-
-def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Return the power of the size that the time grows with."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def against_rivals(predictions: NDArray[np.int8], y: NDArray[np.int8]) -> list[Row]:
