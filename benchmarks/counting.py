@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 N_VOTERS, N_SAMPLES = 1_000, 1_000_000
 SLOW_SAMPLES, SLOW_PAIRS = 100_000, 40  # what the slow rivals are given
 THREADS: int = numba.config.NUMBA_NUM_THREADS
-TILES = 100_000  # 4 x 4 voters, `cpu._DEPTH` words each
+N_PAIRS = N_VOTERS * (N_VOTERS + 1) // 2
+TILES = N_PAIRS * N_SAMPLES // 64 // (16 * cpu._DEPTH * THREADS)  # as much work as counting
 
 
 @numba.njit(nogil=True)
@@ -38,7 +39,7 @@ def _repeat_tile(tiles: NDArray[np.uint64], counts: NDArray[np.uint64], times: i
 
 
 def in_cache(bits: NDArray[np.uint64]) -> None:
-    """Count the same tile again and again, in every thread."""
+    """Count the same tile again and again, in every thread, as often as counting has tiles."""
     tiles = bits[:8, : cpu._DEPTH].reshape(2, -1, cpu._TILE, cpu._LINE)
     with ThreadPoolExecutor(THREADS) as threads:
         for _ in range(THREADS):
@@ -84,16 +85,14 @@ def against_rivals(predictions: NDArray[np.int8], y: NDArray[np.int8]) -> list[R
             }
         )
         t |= least({"blas": lambda: floats.T @ floats, "loop": lambda: loop(errors)}, turns=2)
-    n_pairs = N_VOTERS * (N_VOTERS + 1) // 2
-    limit = t["cache"] / (THREADS * TILES * 16 * cpu._DEPTH) * n_pairs * bits.shape[1]
     more = N_SAMPLES / SLOW_SAMPLES / t["count"]
-    pairs = more * n_pairs / SLOW_PAIRS
+    pairs = more * N_PAIRS / SLOW_PAIRS
     size = f"{N_VOTERS:,} voters x {N_SAMPLES:,} rows, {THREADS} threads: {t['count']:.3f} s"
     return [
         ("loop over pairs of columns / counting", t["loop"] * pairs, size),
         ("loop over contiguous columns / counting", t["quick loop"] * pairs, "its best"),
         ("float32 BLAS / counting", t["blas"] * more, "errors.T @ errors"),
-        ("counting, share of the rate in L1", limit / t["count"], "of AND, popcount and sum"),
+        ("counting, share of the rate in L1", t["cache"] / t["count"], "of AND, popcount and sum"),
         ("packing / counting", t["pack"] / t["count"], "from int8 predictions"),
         ("end to end / counting", t["end to end"] / t["count"], "count(predictions, y)"),
     ]
