@@ -15,11 +15,14 @@ import polars as pl
 import pytest
 from threadpoolctl import threadpool_limits
 
-from pacvote import BOUNDS, Certificate, PairCounts, Votes, count
+from pacvote import BOUNDS, Certificate, MajorityVoteClassifier, PairCounts, Votes, count
 from pacvote.cli import main
 from pacvote.cli.app import app, run
+from pacvote.cli.screen import whole
+from pacvote.fitting import PROGRESS
 
-COMMANDS = ["demo", "count", "certify", "verify", "fit", "predict", "plan"]
+COMMANDS = ["demo", "count", "certify", "verify", "fit", "predict", "plan", "reproduce"]
+FIT = ["fit", "votes.parquet", "--target", "truth", "--out", "m"]
 CERTIFY = ["certify", "votes.parquet", "--label", "truth", "--out", "c.json"]
 
 
@@ -182,8 +185,23 @@ MISUSE = [
     (["certify", "counts.npz", "--label", "truth", "--out", "c.json"], "holds counts; leave it"),
     (["verify", "no.json", "counts.npz"], "No such file or directory: 'no.json'"),
     (["verify", "counts.npz", "no.npz"], "No such file or directory: 'no.npz'"),
-    (["predict", "no", "votes.parquet", "--out", "p.csv"], "No such file or directory"),
+    (
+        ["predict", "no", "votes.parquet", "--out", "p.csv"],
+        "'no' is no directory that `pacvote fit`",
+    ),
+    (["predict", "counts.npz", "votes.parquet", "--out", "p.csv"], "is no directory"),
     (["fit", "votes.parquet", "--target", "trut", "--out", "m"], "did you mean 'truth'?"),
+    (
+        ["fit", "votes.parquet", "--out", "m"],
+        "pacvote: --target is missing. See: pacvote fit --help",
+    ),
+    (["fit", "votes.parquet", "--out"], "--out requires an argument"),
+    ([*FIT, "--ensemble", "forst"], 'Did you mean "forest"?'),
+    ([*FIT, "--ignore", "JUDGE 1"], "`--ignore` 'JUDGE 1' is no column; did you mean 'judge 1'?"),
+    ([*FIT, "--ignore", "truth"], "`--ignore` names 'truth', which is the target"),
+    ([*FIT, "--voters", "0"], "must be an integer of at least 1"),
+    (["fit", "votes.parquet", "--target", "truth", "--out", "counts.npz"], "is a file; name a dir"),
+    (["reproduce", "rf", "--datasets", "pendigit"], "did you mean 'Pendigits'?"),
     (["demo", "--seed", "-1"], "`--seed` must be from 0"),
     (["plan", "--expected-error", "0.1"], "`--risk` or `--n-rows` must be given, one of them"),
     (["plan", "--risk", "0.1", "--expected-error", "0.2"], "above `--expected-error` 0.2, but is"),
@@ -274,6 +292,76 @@ def test_predict_refuses_other_columns_and_says_how(capsys):
     assert "column 'size' was numbers when the model was fitted, now it has 'big'" in line
 
 
+def test_ignored_columns_are_no_features_and_may_be_missing_later(capsys):
+    named = table().with_columns(id=pl.Series(range(240)).cast(pl.String) + "x")
+    named.write_csv("data.csv")
+    assert run(["fit", "data.csv", "--target", "kind", "--voters", "3", "--out", "m"]) == 0
+    assert "column 'id' is text that differs in most rows" in capsys.readouterr().err
+    printed(
+        capsys,
+        "fit",
+        "data.csv",
+        "--target",
+        "kind",
+        "--ignore",
+        "id",
+        "--voters",
+        "3",
+        "--out",
+        "m",
+    )
+    for frame in (named, table()):
+        frame.write_csv("new.csv")
+        assert printed(capsys, "predict", "m", "new.csv", "--out", "p.csv")["n_rows"] == 240
+
+
+def test_a_word_among_numbers_is_named(capsys):
+    sizes = table()["size"].round(2).cast(pl.String).to_list()
+    frame = table().with_columns(size=pl.Series(["NA", "unknown", "n/a", *sizes[3:]]))
+    frame.write_csv("data.csv")
+    assert run(["fit", "data.csv", "--target", "kind", "--voters", "3", "--out", "m"]) == 0
+    assert "column 'size' holds numbers and 'unknown', so" in capsys.readouterr().err
+    frame.filter(pl.col("size") != "unknown").write_csv("data.csv")
+    assert run(["fit", "data.csv", "--target", "kind", "--voters", "3", "--out", "m"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "239 rows and 3 features (2 numbers, 1 categories: 'colour'), 2 classes" in " ".join(
+        out.split()
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_numbers_with_decimals_are_no_classes(capsys, suffix):
+    frame = table()
+    (frame.write_csv if suffix == "csv" else frame.write_parquet)(f"data.{suffix}")
+    line = refused(capsys, "fit", f"data.{suffix}", "--target", "size", "--out", "m")
+    assert f"such as {frame['size'][0]!r}; pacvote predicts classes, not numbers" in line
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(capsys):
+    fitted(capsys, "--voters", "3")
+    before = {path.name: path.read_bytes() for path in Path("m").iterdir()}
+    with pytest.raises(TypeError, match="bytes"), whole(Path("m")) as part:  # in the midst of it
+        (part / "model.skops").open("wb").write("half")
+    assert {path.name: path.read_bytes() for path in Path("m").iterdir()} == before
+    with whole(Path("m")) as part:
+        (part / "model.skops").write_bytes(b"whole")
+    assert {path.name for path in Path("m").iterdir()} == set(before)
+    assert Path("m/model.skops").read_bytes() == b"whole"
+    assert sorted(path.name for path in Path().iterdir()) == ["data.csv", "m"]
+
+
+def test_progress_advances_with_each_voter():
+    steps: list[int] = []
+    token = PROGRESS.set(steps.append)
+    try:
+        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+        MajorityVoteClassifier(n_estimators=7, n_jobs=2).fit(X, y)
+    finally:
+        PROGRESS.reset(token)
+    assert steps == [1] * 7
+
+
 def test_new_categories_and_missing_ones_are_predicted(capsys):
     fitted(capsys, "--voters", "3")
     table().with_columns(colour=pl.lit("green")).write_csv("new.csv")
@@ -312,10 +400,7 @@ def pacvote(*tokens: str, **options: object) -> subprocess.Popen[str]:
     code = "import sys; from pacvote.cli import main; sys.argv[0] = 'pacvote'; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *tokens],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
     )
 
 
@@ -346,3 +431,39 @@ def test_an_interrupt_is_130_and_leaves_nothing(votes, tmp_path):
     assert process.returncode == 130
     assert err == "pacvote: interrupted; no half-written file is left\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["slow.csv", "votes.parquet"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_while_fitting_leaves_nothing(tmp_path):
+    table().write_csv("data.csv")
+    process = pacvote(
+        "fit", *["data.csv", "--target", "kind", "--out", "m", "--voters", "100000"], cwd=tmp_path
+    )
+    while not list(tmp_path.glob(".m.*")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (
+        130,
+        "pacvote: interrupted; no half-written file is left\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals")
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_terminal_gets_colours_unless_it_wants_none(counts, tmp_path, no_color):
+    import pty
+
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": no_color}
+    process = pacvote(*CERTIFY, cwd=tmp_path, env=env, stdout=theirs)
+    _, err = process.communicate(timeout=60)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert (process.returncode, err) == (0, "")
+    assert "With 95 % confidence" in shown
+    assert ("\x1b[3" in shown) is not bool(no_color)

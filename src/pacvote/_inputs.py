@@ -6,6 +6,7 @@ certificate that does not hold. What cannot be compared exactly is therefore ref
 
 from __future__ import annotations
 
+import difflib
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +49,12 @@ class Table:
         """Return `rows` of all voters."""
         blocks = [block for _, block in self.blocks(rows)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return which of some names is most like one that is not among them, whatever its case."""
+    known = {known.lower(): known for known in names}
+    return known[difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)[0]]
 
 
 def _from_native(data: Any, argument: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -24,6 +25,9 @@ from pacvote.votes import Votes
 Codes = NDArray[np.integer[Any]]
 Labels = NDArray[Any]
 Bits = NDArray[np.uint64]
+
+PROGRESS: ContextVar[Callable[[int], object]] = ContextVar("PROGRESS", default=lambda _: None)
+"""Called with 1 after each voter that is fitted: for who watches a `fit` that takes long."""
 
 
 def is_tree(estimator: object) -> bool:
@@ -149,15 +153,22 @@ def fit_voters(
         # Trees keep track of missing values only where they check the input themselves.
         checked = not issparse(rows.X) and _may_have_nan(rows.X)
         y = rows.codes.astype(np.float64)
-        done = Parallel(n_jobs=n_jobs, verbose=verbose, prefer="threads")(
+        run = Parallel(n_jobs=n_jobs, verbose=verbose, prefer="threads", return_as="generator")
+        done = run(
             delayed(_grow)(tree, rows.X, y, by_row, bags, voter, check_input=checked)
             for voter, tree in enumerate(voters)
         )
     else:
-        done = Parallel(n_jobs=n_jobs, verbose=verbose)(
+        run = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
+        done = run(
             delayed(_fit)(estimator, rows, bags, voter) for voter, estimator in enumerate(voters)
         )
-    return [fitted for fitted, _ in done], [said for _, said in done]
+    fitted, votes = [], []
+    for voter, said_by in done:
+        fitted.append(voter)
+        votes.append(said_by)
+        PROGRESS.get()(1)
+    return fitted, votes
 
 
 def _may_have_nan(X: NDArray[np.float32]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pacvote._inputs import nearest
 from pacvote._rounding import EPS
 from pacvote.bounds.base import Bound, Outcome, Parameters, Witness
 from pacvote.bounds.c_bound import CBound
@@ -157,7 +157,7 @@ def resolve(bound: str | Bound) -> Bound:
         return BOUNDS[key]()
     names = {type_.__name__.lower(): known for known, type_ in BOUNDS.items()}
     names |= {known: known for known in BOUNDS}
-    near = names[difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.0)[0]]
+    near = names[nearest(key, names)]
     msg = f"`bound` {bound!r} is not known; did you mean {near!r}? Known: {', '.join(BOUNDS)}"
     raise ValueError(msg)
 

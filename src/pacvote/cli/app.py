@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from pacvote.cli.demo import demo
 from pacvote.cli.fit import fit, predict
@@ -19,7 +19,7 @@ from pacvote.cli.screen import complain, describe
 from pacvote.cli.votes import certify, count, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def _shown(default: object) -> object:
@@ -29,7 +29,8 @@ def _shown(default: object) -> object:
 app = App(
     name="pacvote",
     help="Weights for a majority vote, and a certificate of its error that anyone can check.",
-    help_epilogue="Start here: `pacvote demo`. Each command has its own `--help`, with an example.",
+    help_epilogue="Start here: `pacvote demo`. Each command has its own `--help`, with an example. "
+    "Exit codes: 0 done, 1 refuted, 2 misuse, 130 interrupted.",
     version=lambda: importlib.metadata.version("pacvote"),
     default_parameter=Parameter(negative=(), show_default=_shown),
     suppress_keyboard_interrupt=False,
@@ -63,15 +64,33 @@ def _options() -> set[str]:
     return {name.removeprefix("--").replace("-", "_") for found in names for name in found}
 
 
-def _note(message: Warning | str, *_: object, **__: object) -> None:
-    complain(f"note: {message}", _options())
+def _noter() -> Callable[..., None]:
+    """Return what shows warnings, each text once."""
+    seen: set[str] = set()
+
+    def note(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in seen:
+            seen.add(str(message))
+            complain(f"note: {message}", _options())
+
+    return note
+
+
+def _plain(error: CycloptsError) -> str:
+    """Return what is wrong, an option that was not given told from one without its value."""
+    text = str(error)
+    if isinstance(error, MissingArgumentError):
+        text = text.partition(" parameter ")[2] or text
+        if error.keyword is None:
+            text = text.replace(" requires an argument.", " is missing.")
+    return text
 
 
 def run(tokens: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 done, 1 refuted, 2 misuse, 130 interrupted."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _note
+            warnings.showwarning = _noter()
             result = app(list(tokens))
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -82,7 +101,7 @@ def run(tokens: Sequence[str]) -> int:
         return 0
     except CycloptsError as error:
         command = " ".join(("pacvote", *(error.command_chain or ())))
-        complain(f"{error} See: {command} --help")
+        complain(f"{_plain(error)} See: {command} --help")
         return 2
     except ModuleNotFoundError as error:
         complain(f"this command needs {error.name}; install: pip install 'pacvote[app]'")

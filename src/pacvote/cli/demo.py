@@ -14,7 +14,7 @@ from rich.table import Table
 from pacvote import Certificate, PairCounts, certify
 from pacvote.certificate import percent_up
 from pacvote.cli.scale import Row, scale
-from pacvote.cli.screen import Clock, Screen, write_report
+from pacvote.cli.screen import Clock, Screen, whole, write_report
 from pacvote.cli.votes import effective, facts_of
 from pacvote.concentration import binomial_upper
 from pacvote.datasets import load_pendigits
@@ -71,19 +71,19 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), screen: Screen | None = Non
     if not 0 <= seed < 2**32:
         msg = f"`seed` must be from 0 to 2^32 - 1, but is {seed}"
         raise ValueError(msg)
-    out.mkdir(parents=True, exist_ok=True)
-    outcome = compute(seed, screen)
-    certificate, counts, report = (
-        out / name for name in ("certificate.json", "counts.npz", "report.html")
-    )
-    outcome.certificate.save(certificate)
-    outcome.counts.save(counts)
-    checking = Clock()
-    with screen.working("verifying"):
-        verdict = verify(certificate, counts)
-    errors = round(outcome.lines[0].test_error * outcome.n_test)
-    aside = outcome.n_test, errors
-    write_report(screen, report, outcome.certificate, outcome.counts, held_out=aside)
+    names = ("certificate.json", "counts.npz", "report.html")
+    with whole(out) as part:
+        outcome = compute(seed, screen)
+        certificate, counts, report = (part / name for name in names)
+        outcome.certificate.save(certificate)
+        outcome.counts.save(counts)
+        checking = Clock()
+        with screen.working("verifying"):
+            verdict = verify(certificate, counts)
+        errors = round(outcome.lines[0].test_error * outcome.n_test)
+        aside = outcome.n_test, errors
+        write_report(screen, report, outcome.certificate, outcome.counts, held_out=aside)
+    certificate, counts, report = (out / name for name in names)
     screen.show(*_story(outcome), _table(outcome, screen), *_picture(outcome, screen))
     screen.line(str(outcome.certificate), "bold")
     if verdict.ok:

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 from joblib import parallel_config
+from rich.text import Text
 
 from pacvote import BOUNDS
 from pacvote._files import atomic_write
 from pacvote.cli.frames import Columns, read_frame, read_target
-from pacvote.cli.screen import Screen, check_out, write_report
+from pacvote.cli.screen import Screen, check_out, complain, whole, write_report
 from pacvote.cli.votes import BoundKey, facts_of, show_certificate
+from pacvote.fitting import PROGRESS
+from pacvote.tables.columns import refuse_unknown
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pacvote.ensemble import MajorityVoteClassifier
 
 Ensemble = Literal["forest", "heterogeneous", "vote-of-forests", "vote-of-boosters"]
@@ -54,6 +59,7 @@ def fit(
     /,
     *,
     target: str,
+    ignore: tuple[str, ...] = (),
     out: Path,
     ensemble: Ensemble = "forest",
     bound: BoundKey | None = None,
@@ -69,7 +75,9 @@ def fit(
     data
         Table of features and a target: .csv, .tsv, .parquet, .arrow or .feather.
     target
-        Column to predict.
+        Column to predict. All others are features.
+    ignore
+        A column that is neither; may be given several times.
     out
         Directory for the model, its certificate, the counts that it rests on, and a report.
     ensemble
@@ -83,34 +91,64 @@ def fit(
         Of the bags and of the voters.
     """
     screen = screen or Screen()
-    with screen.working(f"reading {data.name}"):
-        y = np.array(read_target(data, target))
-        frame = read_frame(data)
-        columns = Columns.of(frame, target)
-        if not columns.features:
-            msg = f"`target` {target!r} is the only column; give features beside it"
-            raise ValueError(msg)
-        X = columns.array(frame)
+    X, y, columns = _read(data, target, ignore, screen)
     if ensemble not in _TAKES_MISSING:
         _refuse_missing(X, columns, ensemble)
-    out.mkdir(parents=True, exist_ok=True)
     vote = _unfitted(ensemble, columns, bound, delta, voters, seed)
-    # Threads: processes take seconds to start, and trees do not hold the lock.
-    n_jobs = -1 if ensemble == "forest" else 1
-    with (
-        screen.working(f"fitting on {len(X):,} rows"),
-        parallel_config("threading", n_jobs=n_jobs),
-    ):
-        vote.fit(X, y)
-    _save(vote, columns, out)
-    write_report(screen, out / _REPORT, vote.certificate_, vote.counts_)
+    with whole(out) as part:
+        _fit(vote, X, y, screen, n_jobs=-1 if ensemble == "forest" else 1)
+        _save(vote, columns, part)
+        write_report(screen, part / _REPORT, vote.certificate_, vote.counts_)
+    n_features, n_classes = len(columns.features), len(vote.classes_)
+    read = f"{len(X):,} rows and {n_features} features ({columns}), {n_classes} classes"
+    screen.show(Text(f"Fitted on {read}."))
     show_certificate(screen, vote.certificate_)
     screen.files([("Model, certificate and counts", out), ("Report", out / _REPORT)])
-    screen.next("pacvote", "predict", out, data, "--out", "predictions.csv")
+    screen.next("pacvote", "predict", out, f"NEW{data.suffix}", "--out", "predictions.csv")
     screen.result({**facts_of(vote.certificate_), "ensemble": ensemble, "out": str(out)})
 
 
-def _refuse_missing(X: np.ndarray[Any, Any], columns: Columns, ensemble: Ensemble) -> None:
+def _read(
+    data: Path, target: str, ignore: tuple[str, ...], screen: Screen
+) -> tuple[NDArray[np.float64], NDArray[Any], Columns]:
+    """Return features, labels and what the columns are."""
+    with screen.working(f"reading {data.name}"):
+        y = np.array(read_target(data, target))
+        frame = read_frame(data)
+        for name in ignore:
+            refuse_unknown("ignore", name, frame.columns)
+            if name == target:
+                msg = f"`ignore` names {name!r}, which is the target; name other columns"
+                raise ValueError(msg)
+        columns = Columns.of(frame, target, ignore)
+        X = columns.array(frame)
+    for doubt in () if screen.quiet else columns.doubts(frame):
+        complain(f"note: {doubt}")
+    return X, y, columns
+
+
+def _fit(
+    vote: MajorityVoteClassifier,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    screen: Screen,
+    *,
+    n_jobs: int,
+) -> None:
+    n_voters = len(vote.estimator) if isinstance(vote.estimator, list) else vote.n_estimators
+    with (
+        screen.working(f"fitting {n_voters} voters on {len(X):,} rows", n_voters) as advance,
+        # Threads: processes take seconds to start, and trees do not hold the lock.
+        parallel_config("threading", n_jobs=n_jobs),
+    ):
+        token = PROGRESS.set(advance)
+        try:
+            vote.fit(X, y)
+        finally:
+            PROGRESS.reset(token)
+
+
+def _refuse_missing(X: NDArray[np.float64], columns: Columns, ensemble: Ensemble) -> None:
     for name, column in zip(columns.features, X.T, strict=True):
         n_missing = int(np.isnan(column).sum())
         if n_missing:
@@ -228,6 +266,9 @@ def _load(path: Path) -> tuple[MajorityVoteClassifier, Columns]:
 
     from pacvote.ensemble import MajorityVoteClassifier
 
+    if not path.is_file():
+        msg = f"`model` {os.fspath(path.parent)!r} is no directory that `pacvote fit` has written"
+        raise ValueError(msg)
     data = path.read_bytes()
     try:
         strangers = set(skops.io.get_untrusted_types(data=data)) - _TRUSTED

@@ -7,7 +7,6 @@ anew, in their order, and so does what it would do with the strings themselves.
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self, final
@@ -15,16 +14,25 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import polars as pl
 
-from pacvote.tables.columns import CSV, reading, refuse_empty, scan, suffix_of
+from pacvote.tables.columns import (
+    CSV,
+    MISSING,
+    TEXT,
+    reading,
+    refuse_empty,
+    refuse_unknown,
+    scan,
+    suffix_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-_MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
-_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_DECIMALS = r"^\s*[-+]?[0-9]*\.[0-9]*[1-9][0-9]*\s*$"
+_MOSTLY = 0.5  # of the cells
 _FORMAT = "pacvote columns"
 
 
@@ -41,23 +49,50 @@ class Columns:
         The others, in their order.
     categories : dict of str to tuple of str
         Those of the features that are no numbers, with their categories, sorted.
+    ignored : tuple of str
+        Columns that are neither target nor feature, which may be there or not.
     """
 
     target: str
     features: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
+    ignored: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, target: str) -> Self:
+    def of(cls, frame: pl.DataFrame, target: str, ignored: Sequence[str] = ()) -> Self:
         """Settle which features are numbers."""
-        features = tuple(name for name in frame.columns if name != target)
-        texts = {name for name in features if frame[name].dtype == pl.String}
+        features = tuple(name for name in frame.columns if name not in (target, *ignored))
+        if not features:
+            msg = f"`target` {target!r} is the only column left; give features beside it"
+            raise ValueError(msg)
         categories = {
             name: tuple(frame[name].drop_nulls().unique().sort())
             for name in features
-            if name in texts
+            if frame[name].dtype == pl.String
         }
-        return cls(target, features, categories)
+        return cls(target, features, categories, tuple(ignored))
+
+    def __str__(self) -> str:
+        texts = _some(tuple(self.categories))
+        numbers = len(self.features) - len(self.categories)
+        return f"{numbers} numbers, {len(self.categories)} categories" + (texts and f": {texts}")
+
+    def doubts(self, frame: pl.DataFrame) -> Iterator[str]:
+        """Yield what is odd about columns that were taken for categories."""
+        for name, texts in self.categories.items():
+            present = frame[name].drop_nulls()
+            numbers = present.str.strip_chars().cast(pl.Float64, strict=False)
+            words = present.filter(numbers.is_null() & ~present.is_in(MISSING))
+            if 0 < len(words) < _MOSTLY * len(present):
+                yield (
+                    f"column {name!r} holds numbers and {words[0]!r}, so it was taken for text; "
+                    f"leave cells empty where a number is missing, or --ignore {name!r}"
+                )
+            elif len(texts) > max(20, _MOSTLY * len(present)):
+                yield (
+                    f"column {name!r} is text that differs in most rows, from which nothing is "
+                    f"learnt; if it only names the rows: --ignore {name!r}"
+                )
 
     def array(self, frame: pl.DataFrame) -> NDArray[np.float64]:
         """Return the features; NaN where one is missing, a number of its own for new categories."""
@@ -88,7 +123,8 @@ class Columns:
             msg = f"it does not say {_FORMAT!r}"
             raise ValueError(msg)
         categories = {name: tuple(texts) for name, texts in content["categories"].items()}
-        return cls(content["target"], tuple(content["features"]), categories)
+        names = (tuple(content[key]) for key in ("features", "ignored"))
+        return cls(content["target"], next(names), categories, next(names))
 
 
 def read_frame(path: Path) -> pl.DataFrame:
@@ -106,7 +142,7 @@ def read_frame(path: Path) -> pl.DataFrame:
 
 
 def _cells(column: pl.Series) -> pl.Series:
-    present = pl.select(pl.when(~column.is_in(_MISSING)).then(column)).to_series()
+    present = pl.select(pl.when(~column.is_in(MISSING)).then(column)).to_series()
     numbers = present.str.strip_chars().cast(pl.Float64, strict=False)
     if numbers.null_count() == present.null_count():
         return numbers.fill_nan(None).rename(column.name)
@@ -115,7 +151,7 @@ def _cells(column: pl.Series) -> pl.Series:
 
 def _typed(column: pl.Series) -> pl.Series:
     dtype = column.dtype
-    if dtype in _TEXT:
+    if dtype in TEXT:
         return column.cast(pl.String)
     if dtype.is_float():
         return column.fill_nan(None)
@@ -130,27 +166,36 @@ def read_target(path: Path, target: str) -> list[Any]:
     lazy = scan(path)
     with reading(path):
         names = lazy.collect_schema().names()
-        if target not in names:
-            near = difflib.get_close_matches(target, names, n=1, cutoff=0.0)
-            msg = f"`target` {target!r} is no column; did you mean {near[0]!r}?"
-            raise ValueError(msg)
+        refuse_unknown("target", target, names)
         column = lazy.select(target).collect()[target]
     if column.null_count():
         row = int(column.is_null().arg_true()[0]) + 1
         msg = f"target column {target!r} is empty in row {row}; drop rows without a label"
         raise ValueError(msg)
-    if suffix_of(path) in CSV and column.str.contains(r"^(?:0|-?[1-9][0-9]{0,17})$").all():
-        column = column.cast(pl.Int64)
-    if not (column.dtype in _TEXT or column.dtype.is_integer() or column.dtype == pl.Boolean):
-        msg = f"target column {target!r} is {column.dtype}; pacvote predicts classes, not numbers"
+    if suffix_of(path) in CSV:
+        column = _labels(column)
+    if not (column.dtype in TEXT or column.dtype.is_integer() or column.dtype == pl.Boolean):
+        msg = (
+            f"target column {target!r} is {column.dtype}, such as {column[0]!r}; pacvote predicts "
+            "classes, not numbers: name a column of whole numbers, text or booleans"
+        )
         raise ValueError(msg)
-    return list(column.cast(pl.String) if column.dtype in _TEXT else column)
+    return list(column.cast(pl.String) if column.dtype in TEXT else column)
+
+
+def _labels(cells: pl.Series) -> pl.Series:
+    """Return the labels that cells of a CSV file stand for; numbers with decimals are none."""
+    if cells.str.contains(r"^(?:0|-?[1-9][0-9]{0,17})$").all():
+        return cells.cast(pl.Int64)
+    numbers = cells.str.strip_chars().cast(pl.Float64, strict=False)
+    return numbers if numbers.is_not_null().all() and cells.str.contains(_DECIMALS).any() else cells
 
 
 def _refuse_other_columns(names: Sequence[str], columns: Columns) -> None:
     """Refuse columns that are missing or new, and say which; their order is free."""
     missing = [name for name in columns.features if name not in names]
-    new = [name for name in names if name not in (*columns.features, columns.target)]
+    known = (*columns.features, columns.target, *columns.ignored)
+    new = [name for name in names if name not in known]
     if missing or new:
         parts = [f"lacks {_some(missing)}"] if missing else []
         parts += [f"has {_some(new)}, which the model does not know"] if new else []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from pacvote._inputs import nearest
 from pacvote.cli.screen import Screen, complain
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class Runs:
         known = {name.lower(): name for name in DATASETS}
         for name in self.datasets:
             if name.lower() not in known:
-                msg = f"`datasets` has no {name!r}; known are: {', '.join(DATASETS)}"
+                near = nearest(name, DATASETS)
+                all_names = ", ".join(DATASETS)
+                msg = f"`datasets` has no {name!r}; did you mean {near!r}? Known: {all_names}"
                 raise ValueError(msg)
         names = [known[name.lower()] for name in self.datasets] or list(DATASETS)
         return plan(experiments, names, self.repetitions, self.seed)
@@ -105,6 +108,7 @@ def reproduce(
 
     screen, runs = screen or Screen(), runs or Runs()
     chosen: dict[What, list[Experiment]] = {"all": ["rf", "mce"], "rf": ["rf"], "mce": ["mce"]}
+    runs.units(chosen.get(what, []))  # refuses a data set's name before a directory is made
     tables, figures = out / "tables", out / "figures"
     for folder in (tables, figures):
         folder.mkdir(parents=True, exist_ok=True)

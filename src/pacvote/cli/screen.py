@@ -5,7 +5,9 @@ from __future__ import annotations
 import json as jsonlib
 import os
 import re
+import secrets
 import shlex
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -24,10 +26,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -73,6 +76,13 @@ class Screen:
     def line(self, text: str, style: str = "") -> None:
         """Print text as it is, whatever it holds."""
         self.console.print(Text(_CONTROL.sub("?", text), style=style))
+
+    def points(self, texts: Iterable[str]) -> None:
+        """Print a list, each text as it is, its further lines indented like its first."""
+        table = Table.grid(padding=(0, 1))
+        for text in texts:
+            table.add_row("-", Text(_CONTROL.sub("?", text)), style="dim")
+        self.console.print(table)
 
     def files(self, written: Sequence[tuple[str, Path]]) -> None:
         """Say what was written where; a path is never wrapped, so that it can be copied."""
@@ -151,6 +161,23 @@ def check_out(path: Path, source: Path, *suffixes: str, name: str = "out") -> No
     if path.exists() and source.exists() and path.samefile(source):
         msg = f"`{name}` {str(path)!r} is the input, which would be lost; name another file"
         raise ValueError(msg)
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """Yield a directory whose files go to ``folder`` together at the end, or not at all."""
+    part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    if folder.exists() and not folder.is_dir():
+        msg = f"`out` {str(folder)!r} is a file; name a directory"
+        raise ValueError(msg)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        folder.mkdir(exist_ok=True)
+        for file in sorted(part.iterdir()):
+            file.replace(folder / file.name)
+    finally:
+        shutil.rmtree(part)
 
 
 def write_report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import zipfile
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from rich.text import Text
 
 import pacvote
 from pacvote import BOUNDS
+from pacvote._inputs import nearest
 from pacvote.certificate import Certificate, percent_up
 from pacvote.cli.screen import Screen, check_out, write_report
 from pacvote.counts import PairCounts
@@ -198,7 +198,7 @@ def read_weights(path: Path, voters: tuple[str, ...]) -> list[float]:
         raise TypeError(msg)
     for name in [*weights, *voters]:
         if name not in voters:
-            near = difflib.get_close_matches(name, voters, n=1, cutoff=0.0)[0]
+            near = nearest(name, voters)
             msg = f"`weights` names {name!r}, which is no voter; did you mean {near!r}?"
             raise ValueError(msg)
         if name not in weights:
@@ -231,9 +231,10 @@ def facts_of(certificate: Certificate) -> dict[str, Any]:
 def show_certificate(screen: Screen, certificate: Certificate) -> None:
     """Print a certificate for people: the claim, the heaviest voters, the assumptions."""
     screen.line(str(certificate), "bold")
-    if certificate.risk >= 1:
+    if certificate.risk >= 0.5:
+        says = "nothing" if certificate.risk >= 1 else "little"
         screen.line(
-            "This says nothing: the evidence is too small, or the voters too weak, for this bound.",
+            f"This says {says}: the evidence is too small, or the voters too weak, for this bound.",
             "yellow",
         )
     weights = certificate.weights
@@ -245,8 +246,7 @@ def show_certificate(screen: Screen, certificate: Certificate) -> None:
     table.add_row("Heaviest", Text(names))
     screen.show(table)
     screen.line("It holds if:")
-    for assumption in certificate.assumptions:
-        screen.line(f"- {assumption}", "dim")
+    screen.points(certificate.assumptions)
 
 
 def verify(
@@ -278,8 +278,7 @@ def verify(
     if verdict.ok:
         screen.line(str(Certificate.load(certificate)), "bold")
         screen.line("CERTIFIED: the evidence proves it, if what cannot be checked holds:", "green")
-        for assumption in verdict.unchecked:
-            screen.line(f"- {assumption}", "dim")
+        screen.points(verdict.unchecked)
     else:
         screen.line("REFUTED: " + "; ".join(verdict.reasons), "bold red")
         screen.next("ask for the counts that the certificate was issued from, or certify anew")

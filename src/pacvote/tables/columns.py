@@ -8,12 +8,13 @@ column holds nothing but whole numbers.
 from __future__ import annotations
 
 import csv
-import difflib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
+
+from pacvote._inputs import nearest
 
 if TYPE_CHECKING:
     import os
@@ -28,9 +29,9 @@ SUFFIXES = (*CSV, ".parquet", *sorted(ARROW), ".npz")
 # "01" and "+1" are text: someone may have meant them to differ from "1".
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0+)?$"
 # How programs write a missing value; believed only where all else in the column is a number.
-_MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
+MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "?")
 
-_TEXT = (pl.String, pl.Categorical, pl.Enum)
+TEXT = (pl.String, pl.Categorical, pl.Enum)
 _INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _ROW_NUMBERS = {"", "Unnamed: 0", "__index_level_0__"}  # as pandas writes them
 
@@ -108,6 +109,14 @@ def _refuse_names(names: Sequence[str]) -> None:
             raise ValueError(msg)
 
 
+def refuse_unknown(argument: str, name: str, names: Sequence[str]) -> None:
+    """Refuse a name that no column has, and say which is the nearest."""
+    if name not in names:
+        hint = f"; did you mean {nearest(name, names)!r}?" if names else "."
+        msg = f"`{argument}` {name!r} is no column{hint} Columns: {_listed(names)}"
+        raise ValueError(msg)
+
+
 def choose(
     names: Sequence[str], label: str | None, ignore: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
@@ -116,11 +125,7 @@ def choose(
         msg = f"`label` is missing; name the column of true labels, one of: {_listed(names)}"
         raise ValueError(msg)
     for argument, name in (("label", label), *(("ignore", name) for name in ignore)):
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            msg = f"`{argument}` {name!r} is no column{hint} Columns: {_listed(names)}"
-            raise ValueError(msg)
+        refuse_unknown(argument, name, names)
     if label in ignore:
         msg = f"`ignore` names {label!r}, which is the label; name other columns"
         raise ValueError(msg)
@@ -161,7 +166,7 @@ def _settle_types(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> p
 
 
 def _kind(name: str, dtype: pl.DataType) -> str:
-    if dtype in _TEXT:
+    if dtype in TEXT:
         return "text"
     if dtype in _INTEGERS or dtype == pl.Boolean or dtype.is_float():
         return "numbers"
@@ -184,7 +189,7 @@ def _plain(name: str, dtype: pl.DataType, kind: str) -> pl.Expr:
 
 
 def _settle_cells(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> pl.LazyFrame:
-    whole, missing = pl.all().str.contains(_WHOLE), pl.all().is_in(_MISSING)
+    whole, missing = pl.all().str.contains(_WHOLE), pl.all().is_in(MISSING)
     numbers = _row(frame.select((whole | missing).all()))
     if all(numbers.values()):
         plain = pl.when(~missing).then(pl.all()).str.replace(r"\.0+$", "")
