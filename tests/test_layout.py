@@ -22,7 +22,7 @@ RANK = {
     name: rank
     for rank, names in enumerate(
         [
-            ["_files", "_inputs", "_rounding"],
+            ["_files", "_inputs", "_rounding", "_text"],
             ["concentration", "_countsfile"],
             ["kernels"],
             ["_packing"],

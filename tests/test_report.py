@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
@@ -12,12 +13,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pacvote import BOUNDS, Certificate, PairCounts, Votes, certify, count, evaluate
+from pacvote import (
+    BOUNDS,
+    Certificate,
+    MajorityVoteClassifier,
+    PairCounts,
+    Verdict,
+    Votes,
+    certify,
+    count,
+    evaluate,
+    minimize,
+    verify,
+)
+from pacvote._text import shown
 from pacvote.certificate import vacuous
 from pacvote.cli.app import run
 from pacvote.concentration import binomial_upper
 from pacvote.report import render, save
-from pacvote.report.page import percent, short, shown
+from pacvote.report.page import percent, short
 from pacvote.report.pictures import Axis
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -362,6 +376,33 @@ def test_percentages():
     assert (percent(third, "upper"), percent(third, "lower")) == ("33.34 %", "33.33 %")
     assert percent(Fraction(2, 3)) == "66.67 %"
     assert percent(0.0, "lower") == f"{floor(0):.2f} %"
+
+
+def test_notebooks_show_cards_whose_texts_stay_text(browser, made):
+    certificate, counts, _ = made["few"]
+    other = replace(certificate, voters=("<img src=x onerror=alert(1)>\u202e", *HOSTILE[1:]))
+    cards = [
+        other,
+        minimize("tnd", counts),
+        verify(certificate, counts),
+        verify(other, counts),
+        Verdict(ok=False, reasons=("<b>bold</b>",), checked=()),
+    ]
+    page = browser.new_page()
+    page.set_content("".join(card._repr_html_() for card in cards))
+    text = page.inner_text("body")
+    assert page.evaluate("document.images.length + document.querySelectorAll('b').length") == 0
+    assert page.evaluate("document.querySelectorAll('strong').length") == len(cards)
+    page.close()
+    for words in (str(other), "'<img src=x onerror=alert(1)>", "Certified, if", "<b>bold</b>"):
+        assert words in text
+    assert "\u202e" not in text
+    assert verify(other, counts).reasons[0] in text
+    assert f"Status\t{cards[1].status.name}: {cards[1].status.value}" in text
+
+
+def test_estimators_keep_the_html_of_scikit_learn():
+    assert "sk-estimator" in MajorityVoteClassifier()._repr_html_()
 
 
 def test_the_commands_write_it(tmp_path, monkeypatch, made, capsys):

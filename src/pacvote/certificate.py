@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pacvote import _certificatefile as files
 from pacvote._files import atomic_write
+from pacvote._text import card
 from pacvote.bounds.base import Bound, Limits
 from pacvote.bounds.evidence import Floats
 from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
@@ -113,6 +114,27 @@ class Certificate:
             f"voters errs on at most {percent_up(self.exact_risk)} of future data "
             f"(bound {self.bound!r})."
         )
+
+    @property
+    def effective_voters(self) -> float:
+        """How many equal weights would be as concentrated as these: 1 / sum of squares."""
+        return float(1 / (self.weights @ self.weights))
+
+    def heaviest(self, most: int = 3) -> str:
+        """Return the names and weights of the heaviest voters as text."""
+        order = np.argsort(-self.weights, kind="stable")[:most]
+        return ", ".join(f"{self.voters[v]!r:.40} {self.weights[v]:.3f}" for v in order)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "Bound": f"{self.bound}, constants {self.constants}",
+            "Voters": f"{len(self.voters):,}, {self.effective_voters:.1f} effective",
+            "Heaviest": self.heaviest(),
+            "Validation rows": f"{self.n_single:,} of each voter at least, "
+            f"{self.n_pair:,} of each pair",
+            "Evidence": f"SHA-256 {self.evidence_sha256}",
+        }
+        return card(str(self), facts, "It holds if", self.assumptions)
 
     def to_json(self) -> str:
         """Return the certificate as text in its canonical form."""

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp
 
+from pacvote._text import card
 from pacvote.alternation import alternate
 from pacvote.bounds.base import Bound, Outcome, Parameters
 from pacvote.bounds.evidence import Floats
@@ -62,6 +63,16 @@ class Solution:
     status: Status
     n_iter: int
     gap: float
+
+    def _repr_html_(self) -> str:
+        effective = 1 / (self.weights @ self.weights)
+        facts = {
+            **{name: f"{value:.6g}" for name, value in self.parameters.items()},
+            "Voters": f"{len(self.weights):,}, {effective:.1f} effective",
+            "Status": f"{self.status.name}: {self.status.value}",
+            "Iterations, gap": f"{self.n_iter:,}, {self.gap:.2g}",
+        }
+        return card(f"Bound at these weights: {self.value:.6g}; no certificate yet", facts)
 
 
 def minimize(

@@ -15,7 +15,7 @@ from pacvote import Certificate, PairCounts, certify
 from pacvote.certificate import percent_up
 from pacvote.cli.scale import Row, scale
 from pacvote.cli.screen import Clock, Screen, whole, write_report
-from pacvote.cli.votes import effective, facts_of
+from pacvote.cli.votes import facts_of
 from pacvote.concentration import binomial_upper
 from pacvote.datasets import load_pendigits
 from pacvote.verify import verify
@@ -139,7 +139,7 @@ def _line_of(certificate: Certificate, said: NDArray[Any], y: NDArray[Any]) -> L
         certificate.bound,
         certificate.exact_risk,
         test_error(said, y, certificate.weight_numerators),
-        effective(certificate.weights),
+        certificate.effective_voters,
     )
 
 

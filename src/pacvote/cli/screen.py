@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsonlib
 import os
-import re
 import secrets
 import shlex
 import shutil
@@ -29,6 +28,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from pacvote._text import shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
     from pacvote.certificate import Certificate
     from pacvote.counts import PairCounts
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @Parameter(name="*")
@@ -75,13 +74,13 @@ class Screen:
 
     def line(self, text: str, style: str = "") -> None:
         """Print text as it is, whatever it holds."""
-        self.console.print(Text(_CONTROL.sub("?", text), style=style))
+        self.console.print(Text(shown(text), style=style))
 
     def points(self, texts: Iterable[str]) -> None:
         """Print a list, each text as it is, its further lines indented like its first."""
         table = Table.grid(padding=(0, 1))
         for text in texts:
-            table.add_row("-", Text(_CONTROL.sub("?", text)), style="dim")
+            table.add_row("-", Text(shown(text)), style="dim")
         self.console.print(table)
 
     def files(self, written: Sequence[tuple[str, Path]]) -> None:
@@ -94,7 +93,7 @@ class Screen:
     def next(self, *words: object) -> None:
         """Say what to do next: one text, or the words of a command, quoted where they must be."""
         command = str(words[0]) if len(words) == 1 else shlex.join(map(str, words))
-        text = Text.assemble(("Next: ", "bold"), (_CONTROL.sub("?", command), "cyan"))
+        text = Text.assemble(("Next: ", "bold"), (shown(command), "cyan"))
         self.console.print(text, soft_wrap=True)
 
     def result(self, content: Mapping[str, Any]) -> None:
@@ -138,7 +137,7 @@ def complain(message: str, options: Collection[str] = ()) -> None:
     line = " ".join(message.split()).replace("`path` ", "")
     for option in options:
         line = line.replace(f"`{option}`", f"`--{option.replace('_', '-')}`")
-    sys.stderr.write(f"pacvote: {_CONTROL.sub('?', line)}\n")
+    sys.stderr.write(f"pacvote: {shown(line)}\n")
 
 
 def describe(error: Exception) -> str:

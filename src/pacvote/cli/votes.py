@@ -6,7 +6,7 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.table import Table
@@ -20,9 +20,6 @@ from pacvote.cli.screen import Screen, check_out, write_report
 from pacvote.counts import PairCounts
 from pacvote.tables import Null, count_table, n_rows
 from pacvote.verify import verify as verify_evidence
-
-if TYPE_CHECKING:
-    from pacvote.bounds.evidence import Floats
 
 
 @Parameter(name="*")
@@ -210,11 +207,6 @@ def read_weights(path: Path, voters: tuple[str, ...]) -> list[float]:
     return [float(weights[name]) for name in voters]
 
 
-def effective(weights: Floats) -> float:
-    """Return how many equal weights would be as concentrated as these: 1 / sum w^2."""
-    return float(1 / (weights @ weights))
-
-
 def facts_of(certificate: Certificate) -> dict[str, Any]:
     """Return what a certificate says, for machines; the file says it exactly."""
     return {
@@ -223,7 +215,7 @@ def facts_of(certificate: Certificate) -> dict[str, Any]:
         "risk": certificate.risk,
         "confidence": certificate.confidence,
         "n_voters": len(certificate.voters),
-        "effective_voters": effective(certificate.weights),
+        "effective_voters": certificate.effective_voters,
         "assumptions": list(certificate.assumptions),
     }
 
@@ -237,13 +229,11 @@ def show_certificate(screen: Screen, certificate: Certificate) -> None:
             f"This says {says}: the evidence is too small, or the voters too weak, for this bound.",
             "yellow",
         )
-    weights = certificate.weights
     table = Table.grid(padding=(0, 2))
     table.add_row("Certified risk", f"at most {percent_up(certificate.exact_risk)}")
-    table.add_row("Effective voters", f"{effective(weights):.1f} of {len(weights)}")
-    heaviest = sorted(range(len(weights)), key=lambda voter: -weights[voter])[:3]
-    names = ", ".join(f"{certificate.voters[v]!r:.40} {weights[v]:.3f}" for v in heaviest)
-    table.add_row("Heaviest", Text(names))
+    n_voters, effective = len(certificate.voters), certificate.effective_voters
+    table.add_row("Effective voters", f"{effective:.1f} of {n_voters}")
+    table.add_row("Heaviest", Text(certificate.heaviest()))
     screen.show(table)
     screen.line("It holds if:")
     screen.points(certificate.assumptions)

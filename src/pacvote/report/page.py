@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from pacvote._files import atomic_write
+from pacvote._text import shown
 from pacvote.bounds import BOUNDS
 from pacvote.certificate import percent_up
 from pacvote.counts import PairCounts, count
@@ -111,14 +111,6 @@ def render(
         **_risk(scale),
         **_voters(certificate, counts),
         **_pairs(counts),
-    )
-
-
-def shown(name: str) -> str:
-    """Return a name without what would steer a reader's screen instead of being read."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(char) in {"Cc", "Cf", "Cs"} else char
-        for char in name
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from html import escape
 from importlib import import_module
 from typing import Any, final
 
@@ -30,6 +31,12 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.ok
+
+    def _repr_html_(self) -> str:
+        head = "Certified, if what cannot be checked holds:" if self.ok else "Refuted:"
+        texts = self.unchecked if self.ok else self.reasons
+        items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+        return f"<div><p><strong>{head}</strong></p><ul>{items}</ul></div>"
 
 
 def verify(certificate: Any, evidence: Any) -> Verdict:
