@@ -104,7 +104,7 @@ def test_people_see_a_table_a_picture_and_what_is_not_promised(
     assert out.endswith("Next: pacvote verify demo/certificate.json demo/counts.npz\n")
     assert run(["verify", "demo/certificate.json", "demo/counts.npz"]) == 0
     report = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    assert str(certificate).replace("'", "&#39;") in report
+    assert str(certificate).replace("'", "&#39;") in report.replace("\xa0", " ")
     assert "2,198 rows held out" in report
 
 

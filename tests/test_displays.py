@@ -24,6 +24,7 @@ from pacvote import (
     minimize,
 )
 from pacvote.concentration import binomial_upper
+from pacvote.displays import Line
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -100,6 +101,23 @@ def test_bounds_are_what_evaluate_says(counts):
     assert best["measured"] == rates.min()
     assert best["limit"] == binomial_upper(600, int(counts.errors.min()), Fraction(1, 120))
     assert len(drawn(display).get_yticklabels()) == len(display.lines)
+
+
+def test_limits_are_written_no_lower_than_they_are():
+    lines = [
+        Line("a", "bound", None, 0.12341),
+        Line("b", "held out", 0.1, 0.2),
+        Line("c", "bound", None, 1),
+    ]
+    written = [text.get_text() for text in drawn(BoundsDisplay(lines)).texts]
+    assert written == ["12.35 %", "20.01 %", "100.00 %"]  # 0.2 is a float above 1/5
+
+
+def test_names_are_cut_where_they_are_long_and_cannot_turn_the_line():
+    names = ("\u202etxt.exe", "a" * 90, "$x$")
+    ax = drawn(WeightsDisplay(names, [0.5, 0.3, 0.2], np.full(3, 1 / 3)))
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == ["\ufffdtxt.exe", "a" * 39 + "…", "\\$x\\$"]
 
 
 def test_bounds_without_weights_are_minimised(counts):

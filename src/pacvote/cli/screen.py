@@ -108,7 +108,9 @@ class Screen:
         columns = (
             SpinnerColumn("line" if console.options.ascii_only else "dots"),
             TextColumn("{task.description}"),
-            *((BarColumn(), TimeRemainingColumn()) if total else (TimeElapsedColumn(),)),
+            *((BarColumn(20),) if total else ()),
+            TimeElapsedColumn(),
+            *((TextColumn("passed, left"), TimeRemainingColumn()) if total else ()),
         )
         off = self.quiet or not console.is_terminal
         with Progress(*columns, console=console, transient=True, disable=off) as bar:

@@ -234,9 +234,10 @@ def show_certificate(screen: Screen, certificate: Certificate) -> None:
     n_voters, effective = len(certificate.voters), certificate.effective_voters
     table.add_row("Effective voters", f"{effective:.1f} of {n_voters}")
     table.add_row("Heaviest", Text(certificate.heaviest()))
-    screen.show(table)
+    screen.show(table, "")
     screen.line("It holds if:")
     screen.points(certificate.assumptions)
+    screen.show("")
 
 
 def verify(
@@ -269,6 +270,7 @@ def verify(
         screen.line(str(Certificate.load(certificate)), "bold")
         screen.line("CERTIFIED: the evidence proves it, if what cannot be checked holds:", "green")
         screen.points(verdict.unchecked)
+        screen.next("rely on it for data like these rows; certify anew once the data change")
     else:
         screen.line("REFUTED: " + "; ".join(verdict.reasons), "bold red")
         screen.next("ask for the counts that the certificate was issued from, or certify anew")

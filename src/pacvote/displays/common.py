@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pacvote._text import shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -24,7 +26,8 @@ def axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Axes, Figure]:
 
 def label(name: str, most: int = 40) -> str:
     """Return a name as the pictures show it."""
-    return f"{name:.{most}}".replace("$", r"\$")  # no formula
+    cut = name if len(name) <= most else f"{name[: most - 1]}…"
+    return shown(cut).replace("$", r"\$")  # no formula
 
 
 def fitted(estimator: MajorityVoteClassifier) -> tuple[Certificate, PairCounts]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pacvote.bounds import BOUNDS
 from pacvote.bounds.registry import evaluate, exact_delta, simplex
+from pacvote.certificate import percent_up
 from pacvote.concentration import binomial_upper
 from pacvote.counts import PairCounts, count
 from pacvote.displays.common import axes, fitted, label
@@ -185,7 +186,7 @@ class BoundsDisplay:
                 self.ax_.plot([line.measured or 0, line.limit], [row, row], color=colour, lw=1)
                 self.ax_.plot(line.limit, row, "|", color=colour, ms=12, mew=2.5)
                 self.ax_.annotate(
-                    f"{100 * line.limit:.1f}",
+                    percent_up(Fraction(line.limit)),
                     (line.limit, row),
                     (6, 0),
                     textcoords="offset points",
@@ -200,7 +201,7 @@ class BoundsDisplay:
         ends = [x for line in self.lines for x in (line.measured, line.limit) if x is not None]
         self.ax_.set_yticks(range(len(self.lines)), [label(line.name) for line in self.lines])
         self.ax_.invert_yaxis()
-        self.ax_.set(xlim=(0, 1.15 * max(ends, default=0.0) or 1.0), xlabel="risk (%)")
+        self.ax_.set(xlim=(0, 1.2 * max(ends, default=0.0) or 1.0), xlabel="risk (%)")
         self.ax_.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g}")
         self.ax_.plot([], [], "o", color="C2", ms=5, label="measured")
         self.ax_.plot([], [], "|", color="C0", ms=12, mew=2.5, label="holds with confidence")

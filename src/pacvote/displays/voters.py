@@ -90,7 +90,8 @@ class WeightsDisplay:
             self.ax_.plot(places + 1, self.prior, "k--", lw=1, label="prior")
             self.ax_.set(xlabel="voters, the heaviest first", ylabel="weight")
             self.ax_.set(xlim=(1, n), ylim=(0, None))
-        self.ax_.legend(title=f"{self.effective:.1f} effective voters")
+        title = f"{self.effective:.1f} effective voters"
+        self.ax_.legend(title=title, loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False)
         return self
 
     def frame(self) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -95,6 +96,7 @@ def render(
         "shown": shown,
         "short": short,
         "percent": percent,
+        "kept": lambda text: str(text).replace(" %", "\N{NO-BREAK SPACE}%"),  # on one line
         "grouped": "{:,}".format,
     }
     counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
@@ -133,7 +135,7 @@ def _about(certificate: Certificate) -> dict[str, str]:
     lines = (bound.__doc__ or "").strip().splitlines() if bound else []
     return {
         "confidence": f"{floor((1 - certificate.delta) * 10**6) / 10**4:.6g} %",
-        "theorem": lines[0].rstrip(".") if lines else certificate.bound,
+        "theorem": re.sub(r" \(Thm[^)]*\)|\.$", "", lines[0]) if lines else certificate.bound,
         "delta": f"{float(certificate.delta):.6g}",
     }
 

@@ -130,11 +130,14 @@ def count_table(
 
 
 def n_rows(path: PathLike) -> int | None:
-    """Return the number of rows where the file can tell without being read, else None."""
-    if suffix_of(path) in (*CSV, ".npz"):
+    """Return the number of rows, blank lines of a CSV file among them; None for ``.npz``."""
+    suffix = suffix_of(path)
+    if suffix == ".npz":
         return None
     frame = scan(path)
     with reading(path):
+        if suffix in CSV:  # without the cells: a hundred times as fast
+            frame = pl.scan_csv(Path(path), separator=CSV[suffix], infer_schema=False, glob=False)
         return int(frame.select(pl.len()).collect().item())
 
 
