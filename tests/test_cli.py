@@ -174,7 +174,7 @@ MISUSE = [
     (["count", "votes.parquet", "--out", "c.npz"], "`--label` is missing; name the column"),
     (["count", "votes.parquet", "--label", "Truth", "--out", "c.npz"], "did you mean 'truth'?"),
     (["count", "no.csv", "--label", "y", "--out", "c.npz"], "No such file or directory: 'no.csv'"),
-    (["count", ".", "--label", "y", "--out", "c.npz"], "is no table of votes by its name"),
+    (["count", ".", "--label", "y", "--out", "c.npz"], "is no table by its name"),
     (["count", "votes.parquet", "--label", "truth", "--out", "c.csv"], "must name a .npz file"),
     (["count", "votes.parquet", "--label", "truth", "--out", "no/c.npz"], "does not exist"),
     ([*CERTIFY, "--bound", "tdn"], "`--bound` 'tdn' is not known; did you mean 'tnd'?"),
@@ -201,6 +201,7 @@ MISUSE = [
     ([*FIT, "--ignore", "truth"], "`--ignore` names 'truth', which is the target"),
     ([*FIT, "--voters", "0"], "must be an integer of at least 1"),
     (["fit", "votes.parquet", "--target", "truth", "--out", "counts.npz"], "is a file; name a dir"),
+    ([*FIT, "--ensemble", "vote-of-forests", "--bound", "tnd"], "share no row; use 'fo'"),
     (["reproduce", "rf", "--datasets", "pendigit"], "did you mean 'Pendigits'?"),
     (["demo", "--seed", "-1"], "`--seed` must be from 0"),
     (["plan", "--expected-error", "0.1"], "`--risk` or `--n-rows` must be given, one of them"),
@@ -222,6 +223,38 @@ def test_plan_gives_rows_for_a_risk_and_a_risk_for_rows(capsys):
     assert min(target["attained"], bought["attained"]) >= 0.8
     assert run(["plan", "--risk", "0.05", "--expected-error", "0.03"]) == 0
     assert str(target["claim"]) in " ".join(capsys.readouterr().out.split())
+
+
+UNREADABLE = [
+    ("a;b;y\n1;2;0\n", "seems to separate cells by ';', as in 'a;b;y'; write .csv with commas"),
+    ("a,y\n1,0\n2,1,3\n", "a line has more cells than the first"),
+    ("a,y\n", "has no rows; give at least one"),
+    ("", "has no rows; give at least one"),
+    ("a,y\n1,no\n2,no\n", "target column 'y' holds one class only, 'no'"),
+    ("a,y\n1,no\n2,\n", "target column 'y' is empty in row 2; drop rows without a label"),
+    ("y\n1\n0\n", "`--target` 'y' is the only column left"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), UNREADABLE)
+def test_tables_that_cannot_be_fitted(capsys, text, message):
+    Path("t.csv").write_text(text, encoding="utf-8")
+    assert message in refused(capsys, "fit", "t.csv", "--target", "y", "--out", "m")
+
+
+def test_a_voter_that_is_always_wrong_is_pointed_out(capsys):
+    Path("v.csv").write_text("y,a,b\n" + "cat,cat,0.9\ndog,dog,0.1\n" * 9, encoding="utf-8")
+    assert run(["count", "v.csv", "--label", "y", "--out", "c.npz"]) == 0
+    assert "note: 'b' is wrong in every row" in capsys.readouterr().err
+
+
+def test_names_that_the_terminal_cannot_write_stop_nothing(tmp_path):
+    Path("v.csv").write_text("y,Ольга\n" + "1,1\n" * 90, encoding="utf-8")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    process = pacvote("certify", "v.csv", "--label", "y", "--out", "c.json", cwd=tmp_path, env=env)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "\\u041e" in out
 
 
 def test_names_from_a_file_cannot_steer_the_terminal(capsys):
@@ -325,9 +358,8 @@ def test_a_word_among_numbers_is_named(capsys):
     assert run(["fit", "data.csv", "--target", "kind", "--voters", "3", "--out", "m"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "239 rows and 3 features (2 numbers, 1 categories: 'colour'), 2 classes" in " ".join(
-        out.split()
-    )
+    said = "Rows 239 Features 3: 2 as numbers, 1 as categories ('colour') Classes 2"
+    assert said in " ".join(out.split())
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

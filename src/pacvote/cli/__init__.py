@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from typing import NoReturn
 
 _EXTRA = ("cyclopts", "flint", "polars", "rich", "skops")
@@ -10,6 +11,9 @@ _EXTRA = ("cyclopts", "flint", "polars", "rich", "skops")
 
 def main() -> NoReturn:
     """Run the command that the arguments name, and exit: 0 done, 1 refuted, 2 misuse."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a name that a terminal cannot write stops nothing
+            stream.reconfigure(errors="backslashreplace")
     try:
         from pacvote.cli.app import run
     except ModuleNotFoundError as error:

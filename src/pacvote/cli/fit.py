@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 from joblib import parallel_config
+from rich.table import Table
 from rich.text import Text
 
 from pacvote import BOUNDS
 from pacvote._files import atomic_write
+from pacvote._text import shown
+from pacvote.bounds.registry import resolve
 from pacvote.cli.frames import Columns, read_frame, read_target
 from pacvote.cli.screen import Screen, check_out, complain, whole, write_report
 from pacvote.cli.votes import BoundKey, facts_of, show_certificate
@@ -99,9 +102,11 @@ def fit(
         _fit(vote, X, y, screen, n_jobs=-1 if ensemble == "forest" else 1)
         _save(vote, columns, part)
         write_report(screen, part / _REPORT, vote.certificate_, vote.counts_)
-    n_features, n_classes = len(columns.features), len(vote.classes_)
-    read = f"{len(X):,} rows and {n_features} features ({columns}), {n_classes} classes"
-    screen.show(Text(f"Fitted on {read}."))
+    table = Table.grid(padding=(0, 2))
+    table.add_row("Rows", f"{len(X):,}")
+    table.add_row("Features", Text(shown(f"{len(columns.features)}: {columns}")))
+    table.add_row("Classes", f"{len(vote.classes_):,}")
+    screen.show(table, "")
     show_certificate(screen, vote.certificate_)
     screen.files([("Model, certificate and counts", out), ("Report", out / _REPORT)])
     screen.next("pacvote", "predict", out, f"NEW{data.suffix}", "--out", "predictions.csv")
@@ -173,6 +178,12 @@ def _unfitted(
     from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
 
     strong = ensemble.startswith("vote-of")
+    if strong and resolve(bound or "fo").needs_pairs:
+        msg = (
+            f"`bound` {bound!r} is about pairs of voters, but the folds of `ensemble` {ensemble} "
+            "share no row; use 'fo'"
+        )
+        raise ValueError(msg)
     settings: dict[str, Any] = {
         "bound": bound or ("fo" if strong else "cctnd"),
         "validation": "folds" if strong else "bootstrap",

@@ -75,7 +75,9 @@ class Columns:
     def __str__(self) -> str:
         texts = _some(tuple(self.categories))
         numbers = len(self.features) - len(self.categories)
-        return f"{numbers} numbers, {len(self.categories)} categories" + (texts and f": {texts}")
+        return f"{numbers} as numbers, {len(self.categories)} as categories" + (
+            texts and f" ({texts})"
+        )
 
     def doubts(self, frame: pl.DataFrame) -> Iterator[str]:
         """Yield what is odd about columns that were taken for categories."""
@@ -179,6 +181,9 @@ def read_target(path: Path, target: str) -> list[Any]:
             f"target column {target!r} is {column.dtype}, such as {column[0]!r}; pacvote predicts "
             "classes, not numbers: name a column of whole numbers, text or booleans"
         )
+        raise ValueError(msg)
+    if column.n_unique() == 1:
+        msg = f"target column {target!r} holds one class only, {column[0]!r}; give rows of others"
         raise ValueError(msg)
     return list(column.cast(pl.String) if column.dtype in TEXT else column)
 

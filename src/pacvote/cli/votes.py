@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +17,7 @@ import pacvote
 from pacvote import BOUNDS
 from pacvote._inputs import nearest
 from pacvote.certificate import Certificate, percent_up
-from pacvote.cli.screen import Screen, check_out, write_report
+from pacvote.cli.screen import Screen, check_out, complain, write_report
 from pacvote.counts import PairCounts
 from pacvote.tables import Null, count_table, n_rows
 from pacvote.verify import verify as verify_evidence
@@ -62,9 +63,13 @@ def read_counts(path: Path, columns: Columns, screen: Screen) -> PairCounts:
         return PairCounts.load(path)
     total = n_rows(path)
     with screen.working(f"counting {path.name}", total) as advance:
-        return count_table(
+        counts = count_table(
             path, columns.label, null=columns.null, ignore=columns.ignore, progress=advance
         )
+    for voter in np.flatnonzero((counts.rows > 0) & (counts.errors == counts.rows)):
+        name = counts.voters[voter]
+        complain(f"note: {name!r} is wrong in every row; does this column hold predicted labels?")
+    return counts
 
 
 def is_counts(path: Path) -> bool:

@@ -50,13 +50,15 @@ def reading(path: PathLike) -> Iterator[None]:
         refuse_empty(path, error)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
+        if "more fields" in reason:
+            reason = "a line has more cells than the first, which names the columns"
         msg = f"`path` {str(path)!r} cannot be read as {suffix_of(path)[1:]}: {reason}"
         raise ValueError(msg) from error
 
 
 def refuse_empty(path: PathLike, error: Exception | None = None) -> NoReturn:
     """Refuse a table without rows."""
-    msg = f"`path` {str(path)!r} has no rows; give at least one row with a label and votes"
+    msg = f"`path` {str(path)!r} has no rows; give at least one below the names of the columns"
     raise ValueError(msg) from error
 
 
@@ -64,13 +66,15 @@ def scan(path: PathLike) -> pl.LazyFrame:
     """Open a file; every cell of a CSV file is text, and an empty one is null."""
     file, suffix = Path(path), suffix_of(path)
     if suffix not in SUFFIXES:
-        msg = f"`path` {str(path)!r} is no table of votes by its name; use {', '.join(SUFFIXES)}"
+        msg = f"`path` {str(path)!r} is no table by its name; use {', '.join(SUFFIXES)}"
         raise ValueError(msg)
     with file.open("rb"):  # a missing file is an OSError, which says so better than polars
         pass
     with reading(path):
         if suffix in CSV:
-            _refuse_twice(_header(file, CSV[suffix]))
+            header = _header(file, CSV[suffix])
+            _refuse_twice(header)
+            _refuse_other_separators(path, header, CSV[suffix])
             text = pl.scan_csv(file, separator=CSV[suffix], infer_schema=False, glob=False)
             frame = text.with_columns(pl.when(pl.all() != "").then(pl.all()))
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
@@ -85,6 +89,16 @@ def scan(path: PathLike) -> pl.LazyFrame:
 def _header(file: Path, separator: str) -> list[str]:
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         return next(csv.reader(lines, delimiter=separator), [])
+
+
+def _refuse_other_separators(path: PathLike, names: Sequence[str], separator: str) -> None:
+    other = next((sign for sign in ";\t," if sign != separator and sign in "".join(names)), None)
+    if len(names) == 1 and other:
+        msg = (
+            f"`path` {str(path)!r} seems to separate cells by {other!r}, as in {names[0]!r}; "
+            "write .csv with commas, or .tsv with tabs"
+        )
+        raise ValueError(msg)
 
 
 def _refuse_twice(names: Sequence[str]) -> None:
