@@ -32,6 +32,7 @@ SHOWN = 10  # of many voters or pairs
 _QUANTITIES: Final[Mapping[str, str]] = {
     "gibbs": "a voter drawn by the weights errs",
     "tandem": "two voters drawn by the weights both err",
+    "none_errs": "neither of two drawn voters errs",
     "one_errs": "exactly one of two drawn voters errs",
     "mu_tandem": "the tandem loss shifted by mu",
     "mu_variance": "the variance of that loss",
