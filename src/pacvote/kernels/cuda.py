@@ -90,7 +90,8 @@ class _Gpu:
         n_left, n_right = counts.shape
         n_blocks = -(-n_words // _BLOCK)
         splits = _splits(len(tiles), n_blocks, self.teams)
-        sizes = (n_left, n_right, _up(n_left, 8), _up(n_right, 8), len(tiles), n_blocks, splits)
+        tiled = n_right if left is right else n_left  # a triangle's left is part of its right
+        sizes = (n_left, n_right, _up(tiled, 8), _up(n_right, 8), len(tiles), n_blocks, splits)
         arguments = (left, right, tiles, counts, *map(np.int32, sizes))
         teams = min(self.teams, len(tiles) * splits)
         self._count((2 * teams,), (self._threads,), arguments, shared_mem=self._bytes)
