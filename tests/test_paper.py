@@ -326,6 +326,16 @@ def test_all_figures_are_drawn_and_equal_each_time(tmp_path: Path):
     }
 
 
+def test_figures_are_drawn_where_no_vote_erred(tmp_path: Path):
+    from pacvote.paper.figures import write_figures
+
+    results = shown("mce")
+    for place, numbers in results.numbers.items():
+        if place[-1] == "test_loss":
+            numbers[:] = [0.0] * len(numbers)
+    assert len(write_figures(results, tmp_path)) == 6
+
+
 def test_oracle_bounds_meet_where_tandem_is_half_of_gibbs():
     g = np.linspace(0.01, 0.49, 49)
     assert oracle_ratio(g, g / 2) == pytest.approx(np.ones(49), abs=1e-12)

@@ -152,7 +152,7 @@ def _ratios(axes: Any, results: Results, experiment: Experiment, quantity: str) 
             )
             for name in names
         ]
-        low, middle, high = np.transpose(points)
+        low, middle, high = np.reshape(points, (-1, 3)).T  # none where no vote erred
         axes.errorbar(
             np.arange(len(names)) + (place - (len(series) - 1) / 2) * 0.15,
             middle,

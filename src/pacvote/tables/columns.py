@@ -234,7 +234,7 @@ def _refuse_strangers(
         msg = (
             f"label column {label!r} holds {kinds[0]}, such as {min(labels, default='')!r}, and "
             f"column {voter!r} holds {kinds[1]}, such as {min(votes)!r}; write the same labels "
-            "in both"
+            "in both, or name in `ignore` a column that is no voter"
         )
         raise ValueError(msg)
 
