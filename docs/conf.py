@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shutil
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpydoc.docscrape import NumpyDocString
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 # Examples fit small models one after the other: one thread each, and no window.
 os.environ.setdefault("MPLBACKEND", "agg")
+# A page of the reference would outlive the name that it is about.
+shutil.rmtree(Path(__file__).parent / "api", ignore_errors=True)
 
 project = "pacvote"
 author = "The pacvote maintainers"
@@ -35,7 +39,6 @@ myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
-autosummary_imported_members = True
 autosummary_ignore_module_all = False
 autodoc_default_options = {"members": True, "inherited-members": False}
 autodoc_typehints = "none"
