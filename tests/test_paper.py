@@ -429,7 +429,10 @@ def test_pictures_are_searched_once(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rf", "--datasets", "iris"], "`--datasets` has no 'iris'; known are: Adult, Cod-RNA"),
+        (
+            ["rf", "--datasets", "iris"],
+            "`--datasets` has no 'iris'; did you mean 'Pendigits'? Known: Adult",
+        ),
         (["rf", "--repetitions", "0"], "`--repetitions` must be at least 1, got 0"),
         (["mce", "--datasets", "letter"], "Letter: no letter.npz in"),
     ],
