@@ -140,6 +140,32 @@ def test_the_winner_of_a_search_pays_for_the_others():
     assert vote.refit_weights(delta=0.3).certificate_.ledger["tandem upper"] * 10 == 1
 
 
+def test_the_winner_of_a_search_without_rows_out_of_bag_is_refused():
+    pipe = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0))
+    grid = {"randomforestclassifier__max_depth": [2, 5]}
+    search = GridSearchCV(pipe, grid, cv=2).fit(X[TRAIN], y[TRAIN])
+    for n_candidates in (2, 9):
+        with pytest.raises(ValueError, match=r"winner, a Pipeline, has seen all rows.*\[fitted\]"):
+            reweight(search, X[TRAIN], y[TRAIN], n_candidates=n_candidates)
+    assert reweight([search], X[TEST], y[TEST]).votes_.shared
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [1, 2]}, cv=2, refit=False).fit(X, y)
+    with pytest.raises(ValueError, match="GridSearchCV with refit=False"):
+        reweight(search, X, y, n_candidates=2)
+
+
+def test_the_winner_of_a_search_over_our_votes_pays_too():
+    vote = MajorityVoteClassifier(n_estimators=9, random_state=0)
+    search = GridSearchCV(vote, {"max_samples": [0.4, 0.6]}, cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="n_candidates=2"):
+        reweight(search, X, y)
+    paid = reweight(search, X, y, n_candidates=2, bound="fo", delta=0.1)
+    assert paid.certificate_.selection == Fraction(1, 2)
+    assert "one of 2 candidates fixed beforehand, at delta/2" in str(paid.certificate_)
+    assert paid.certificate_.ledger == {"gibbs upper": Fraction(1, 20)}
+    assert search.best_estimator_.certificate_.selection == 1
+    assert paid.counts_ == search.best_estimator_.counts_
+
+
 # --- hold-outs ---
 
 

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pacvote import count, evaluate
+from pacvote.adapters import reweight
 from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
 
 X, y = make_classification(
@@ -196,8 +197,13 @@ def test_prune_by_tolerance_stays_within_it():
     [
         ({}, "`tol` or `n_voters`"),
         ({"tol": 0.1, "n_voters": 2}, "`tol` or `n_voters`"),
-        ({"n_voters": 0}, "`n_voters` must be from 1 to"),
-        ({"tol": -1.0}, "`tol` must be above 0"),
+        ({"n_voters": 0}, "`n_voters` must be an integer from 1 to"),
+        ({"n_voters": 2.5}, "`n_voters` must be an integer from 1 to"),
+        ({"n_voters": True}, "`n_voters` must be an integer from 1 to"),
+        ({"tol": -1.0}, "`tol` must be a number above 0"),
+        ({"tol": np.nan}, "`tol` must be a number above 0"),
+        ({"tol": np.inf}, "`tol` must be a number above 0"),
+        ({"tol": "1"}, "`tol` must be a number above 0"),
     ],
 )
 def test_prune_refuses(how, message):
@@ -238,6 +244,45 @@ def test_frames(kind, estimator):
         vote.predict(frame[list("fedcba")])
 
 
+LABELS = {
+    "nullable integers": (pd.Series(y, dtype="Int64"), np.int64),
+    "nullable booleans": (pd.Series(y > 0, dtype="boolean"), np.bool_),
+    "integers as objects": (y.astype(object), np.int64),
+    "categories": (pd.Series(WORDS, dtype="category"), object),
+    "polars": (pl.Series(y > 0), np.bool_),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_keep_their_kind(kind):
+    labels, dtype = LABELS[kind]
+    vote = small().fit(X, labels)
+    assert vote.classes_.dtype == dtype
+    assert np.mean(vote.predict(X) == np.asarray(labels)) > 0.8
+    again = reweight(vote.estimators_[:3], NEW, vote.predict(NEW), bound="fo")
+    assert again.classes_.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (X[:, 0], ValueError, "`y` has 400 different values on 400 rows, as a regression has"),
+        (np.arange(400), ValueError, "`y` has 400 different values on 400 rows"),
+        (y + 0.5, ValueError, "`y` has 3 different values on 400 rows"),
+        (np.array([0, "a", 2.0], object)[y], TypeError, "several types, float, int, str"),
+        (np.array([None, "a", "b"], object)[y], ValueError, "`y` has no label in row"),
+        (pd.Series(y, dtype="Int64").mask(y == 0), ValueError, "`y` has no label in row"),
+        (pd.Series(WORDS, dtype="string").mask(y == 0), ValueError, "`y` has no label in row"),
+    ],
+)
+def test_labels_that_are_refused(labels, error, message):
+    voter = GaussianNB().fit(X, y)
+    for call in (lambda: small().fit(X, labels), lambda: reweight([voter], X, labels)):
+        with pytest.raises(error, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
 def test_encoders_are_fitted_inside_the_bag():
     frame = pd.DataFrame({"kind": pd.Series(WORDS, dtype="category"), "x": X[:, 0]})
     encoder = make_column_transformer(
@@ -247,6 +292,8 @@ def test_encoders_are_fitted_inside_the_bag():
     assert vote.score(frame, WORDS) == 1
     with pytest.raises(ValueError, match=r"`X` has text where trees need numbers.*Pipeline"):
         small().fit(frame, WORDS)
+    with pytest.raises(ValueError, match=r"`X` has text where voters such as KNeigh.*Pipeline"):
+        small(KNeighborsClassifier()).fit(frame, WORDS)
 
 
 @pytest.mark.parametrize("estimator", [None, PAIR], ids=["trees", "others"])
@@ -286,6 +333,10 @@ def test_the_number_of_jobs_changes_nothing():
         ({"estimator": []}, ValueError, "`estimator` as a list"),
         ({"estimator": StandardScaler()}, TypeError, "must be a classifier"),
         ({"estimator": GaussianNB}, TypeError, "give an instance"),
+        ({"estimator": "tree"}, TypeError, "must be a classifier of .* kind, got 'tree'"),
+        ({"estimator": {"a": GaussianNB()}}, TypeError, "must be a classifier of .*, got dict"),
+        ({"estimator": [("a", None)]}, TypeError, "`estimator` 'a' must be .*, got None"),
+        ({"estimator": [*PAIR, ("a", "drop")]}, TypeError, "`estimator` 'a' must .* 'drop'"),
     ],
 )
 def test_settings_that_are_refused(params, error, message):

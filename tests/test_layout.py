@@ -36,7 +36,7 @@ RANK = {
             ["certificate"],
             ["bags", "guards"],
             ["fitting"],
-            ["_ballot", "recovery", "ensemble"],
+            ["_ballot", "recovery", "ensemble", "seen"],
             ["groups", "abstention", "costs", "planning"],
             ["adapters", "displays", "tables"],
             ["cluster", "report"],

@@ -243,7 +243,7 @@ def _kinds(items: list[Any], argument: str) -> set[str]:
     kinds = set()
     types = set(map(type, items))
     others = {kind for kind in types if not issubclass(kind, (str, *_WHOLE))}
-    if others and any(_is_missing(item) for item in items if type(item) in others):
+    if others and any(is_missing(item) for item in items if type(item) in others):
         _refuse_missing(argument)
     for kind in types:
         if issubclass(kind, str):
@@ -255,7 +255,7 @@ def _kinds(items: list[Any], argument: str) -> set[str]:
     return kinds
 
 
-def _is_missing(item: object) -> bool:
+def is_missing(item: object) -> bool:
     # Only NaN and NaT differ from themselves.
     return type(item).__name__ in _NULLS or (isinstance(item, _FLOATS + _TIMES) and item != item)
 

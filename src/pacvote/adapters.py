@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,21 +22,28 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from pacvote._inputs import default_voters
 from pacvote.bounds.base import Bound
 from pacvote.ensemble import MajorityVoteClassifier
-from pacvote.fitting import Rowset, gather, hear_all, is_frame, positions, read_rows
+from pacvote.fitting import (
+    Rowset,
+    gather,
+    hear_all,
+    is_frame,
+    positions,
+    read_labels,
+    read_rows,
+)
 from pacvote.guards import (
     check_candidates,
     count_candidates,
     refuse_groups,
     refuse_sample_weight,
     refuse_search,
-    refuse_stratified,
-    refuse_training_rows,
+    refuse_unlike_bags,
+    warn_of_copies,
 )
 from pacvote.recovery import (
     Member,
@@ -43,6 +51,7 @@ from pacvote.recovery import (
     recover_bagging,
     recover_forest,
 )
+from pacvote.seen import refuse_stratified, refuse_training_rows
 from pacvote.votes import Votes
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -110,8 +119,10 @@ def reweight(
     Parameters
     ----------
     fitted : fitted ensemble, or list of fitted classifiers
-        As in `votes_of`; or a search such as ``GridSearchCV`` over one of those ensembles, with
-        `n_candidates`.
+        As in `votes_of`; or, with `n_candidates`, a search such as ``GridSearchCV`` over one of
+        the ensembles that have out-of-bag rows, or over MajorityVoteClassifier, which is then
+        weighed anew by the rows of its own fit. Any other winner of a search has seen all rows
+        that the search was given: put it into a list, and give new rows.
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         The rows that the ensemble was fitted on, or a hold-out, as in `votes_of`.
     y : array-like of shape (n_samples,)
@@ -147,7 +158,9 @@ def reweight(
         if n_candidates == 1:
             refuse_search(fitted)
         check_candidates(n_candidates, count_candidates(fitted))
-        fitted = fitted.best_estimator_
+        fitted = _winner(fitted)
+        if type(fitted) is MajorityVoteClassifier:
+            return _paid(fitted, n_candidates, bound, delta, prior)
     found = _evidence(fitted, X, y, groups, sample_weight, n_jobs)
     vote = found.owner.set_params(bound=bound, delta=delta, prior=prior)
     vote.estimators_, vote.classes_ = list(found.voters), found.classes
@@ -170,13 +183,41 @@ def _is_search(fitted: Any) -> bool:
     return isinstance(fitted, BaseEstimator) and "cv_results_" in vars(fitted)
 
 
+def _winner(search: Any) -> Any:
+    """Return the ensemble that a search has chosen and fitted on all rows."""
+    winner = vars(search).get("best_estimator_")
+    if winner is None:
+        msg = (
+            f"`fitted` is a {type(search).__name__} with refit=False, which keeps no ensemble; "
+            "use refit=True"
+        )
+        raise ValueError(msg)
+    if type(winner) not in (*FORESTS, BaggingClassifier, MajorityVoteClassifier):
+        refuse_unlike_bags(search, winner)
+    return winner
+
+
+def _paid(
+    winner: MajorityVoteClassifier,
+    n_candidates: int,
+    bound: str | Bound,
+    delta: float | Fraction,
+    prior: ArrayLike | None,
+) -> MajorityVoteClassifier:
+    """Weigh the winner of a search anew, by what its voters said in its own fit."""
+    vote = copy.copy(winner).set_params(bound=bound, delta=delta, prior=prior)
+    vote.n_candidates_ = n_candidates
+    return vote._minimize(vote._bound(), delta)
+
+
 def _evidence(
     fitted: Any, X: Any, y: Any, groups: Any, sample_weight: Any, n_jobs: int | None = None
 ) -> _Evidence:
-    y = column_or_1d(y)
+    y = read_labels(y)
     refuse_sample_weight(sample_weight)
     refuse_groups(groups, len(y))
     check_consistent_length(X, y)
+    warn_of_copies(X)
     if type(fitted) in (*FORESTS, BaggingClassifier):
         check_is_fitted(fitted)
         return _out_of_bag(fitted, X, y, n_jobs)
@@ -205,7 +246,7 @@ def _out_of_bag(fitted: Any, X: Any, y: NDArray[Any], n_jobs: int | None) -> _Ev
     X = read_rows(owner, X, found.voters)
     X = np.asarray(X) if is_frame(X) else X
     rows = Rowset(X, _codes(y, fitted.classes_), fitted.classes_)
-    check_recovered(found, rows)
+    check_recovered(found, rows, n_jobs)
     heard = hear_all(found.voters, rows, found.bags, n_jobs)
     votes = gather(heard, rows, default_voters(len(found.voters)), None)
     return _Evidence(votes, found.voters, fitted.classes_, owner)
@@ -286,7 +327,7 @@ def _held_out(
     for name, labels in zip(names, said, strict=True):
         _check_kind(name, labels, y)
     votes = Votes.from_predictions(np.stack(said, axis=1), y, voters=names)
-    refuse_training_rows(names, inner, votes.errors.sum(axis=0), len(y))
+    refuse_training_rows(names, inner, X, y, votes.errors.sum(axis=0))
     refuse_stratified(inner, y)
     return _Evidence(votes, voters, _all_classes(voters, said, y), owner)
 

@@ -108,7 +108,9 @@ class Certificate:
         """What each event spends of delta; claims of one event are paid for once."""
         return {claim.event: claim.share for claim in self.claims}
 
-    def __str__(self) -> str:
+    @property
+    def claim(self) -> str:
+        """What is claimed, in one sentence, without the assumptions."""
         return (
             f"{with_confidence(self.delta)} this weighted vote of {len(self.voters)} "
             f"voters errs on at most {percent_up(self.exact_risk)} of future data "
@@ -134,7 +136,24 @@ class Certificate:
             f"{self.n_pair:,} of each pair",
             "Evidence": f"SHA-256 {self.evidence_sha256}",
         }
-        return card(str(self), facts, "It holds if", self.assumptions)
+        return card(self.claim, facts, "It holds if", self.assumptions)
+
+    @property
+    def choice(self) -> str:
+        """What the claim was chosen among and has paid for, in one sentence; or nothing."""
+        if self.selection == 1 and not self.selected_from:
+            return ""
+        share = f"delta * {self.selection}"
+        among = f": {', '.join(self.selected_from)}" if self.selected_from else ""
+        if self.selection.numerator == 1:
+            n = self.selection.denominator
+            return f"It is one of {n} candidates fixed beforehand, at delta/{n}{among}."
+        return f"It is one of several candidates fixed beforehand, at {share}{among}."
+
+    def __str__(self) -> str:
+        choice = [self.choice] if self.choice else []
+        assumed = [f"- {assumption}" for assumption in self.assumptions]
+        return "\n".join([self.claim, *choice, "Assuming:", *assumed])
 
     def to_json(self) -> str:
         """Return the certificate as text in its canonical form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +39,7 @@ from pacvote.fitting import (
     said,
     tally,
 )
-from pacvote.guards import refuse_fit_params, refuse_voter
+from pacvote.guards import refuse_fit_params, refuse_voter, warn_of_copies
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
 
@@ -90,7 +91,8 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         replacement, half of them without.
     bound : str or Bound, default="cctnd"
         The bound that is minimised and certified, a key of ``BOUNDS`` or a bound object. Folds
-        share no row, so that for ``validation="folds"`` the default is "fo".
+        share no row and so bear no bound on pairs: with ``validation="folds"``, "cctnd" stands
+        for "fo", which the certificate names, and any other bound on pairs is refused.
     delta : float or Fraction, default=0.05
         Probability with which the certificate may be wrong.
     prior : array-like of shape (n_voters,), default=None
@@ -131,7 +133,10 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     **Guarantee.** With probability at least ``1 - delta`` over the rows, `predict` errs on at most
     ``certificate_.risk`` of future rows of the same distribution. Rows must be i.i.d.; nothing
     outside of the voters may have been fitted or chosen by these rows: no scaling, no selection
-    of features, and no search over settings (`pacvote.reweight` can pay for one).
+    of features, and no search over settings. After a search such as ``GridSearchCV``, the
+    certificate of ``best_estimator_`` does not hold at ``1 - delta``, since it is chosen among
+    all candidates by the same rows: ``pacvote.reweight(search, X, y, n_candidates=...)`` issues
+    the one that does.
 
     Examples
     --------
@@ -189,6 +194,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         exact_delta(self.delta)
         rows = read_training(self, X, y, templates)
         refuse_fit_params(fit_params, rows.n_samples)
+        warn_of_copies(rows.X)
         random = check_random_state(self.random_state)
         bags = draw_bags(self.validation, self.max_samples, rows.n_samples, len(templates), random)
         voters = [
@@ -209,18 +215,17 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
             if not pairs or not all(isinstance(p, list | tuple) and len(p) == 2 for p in pairs):
                 msg = "`estimator` as a list must hold (name, classifier) pairs, one per voter"
                 raise ValueError(msg)
-            names, templates = [name for name, _ in pairs], [voter for _, voter in pairs]
-            self._validate_names(names)
+            self._validate_names([name for name, _ in pairs])
         else:
             n_estimators = self.n_estimators
             whole = isinstance(n_estimators, int | np.integer) and n_estimators is not True
             if not whole or n_estimators < 1:
                 msg = f"`n_estimators` must be an integer of at least 1, got {n_estimators!r}"
                 raise ValueError(msg)
-            names, templates = list(default_voters(n_estimators)), [self._copied()] * n_estimators
-        for name, voter in dict(zip(names, templates, strict=True)).items():
+            pairs = [(name, self._copied()) for name in default_voters(n_estimators)]
+        for name, voter in {id(voter): (name, voter) for name, voter in reversed(pairs)}.values():
             refuse_voter(name, voter)
-        return names, templates
+        return [name for name, _ in pairs], [voter for _, voter in pairs]
 
     def _copied(self) -> Any:
         if self.estimator is None:
@@ -331,16 +336,22 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
             raise ValueError(msg)
         if n_voters is not None:
             return self._take(self._certified(self._largest(n_voters)))
-        if not tol or tol < 0:
-            msg = f"`tol` must be above 0, a rise of the certified risk, got {tol!r}"
+        rise: Any = tol
+        if not isinstance(rise, int | float | np.number) or not 0 < rise < math.inf:
+            msg = f"`tol` must be a number above 0, a rise of the certified risk, got {tol!r}"
             raise ValueError(msg)
-        return self._take(self._fewest(self.certificate_.exact_risk + Fraction(tol)))
+        return self._take(self._fewest(self.certificate_.exact_risk + Fraction(float(rise))))
 
     def _largest(self, n_voters: int) -> NDArray[np.float64]:
         """Return weights of the largest voters alone."""
         n_weighted = np.count_nonzero(self.weights_)
-        if isinstance(n_voters, bool) or not 1 <= n_voters <= n_weighted:
-            msg = f"`n_voters` must be from 1 to {n_weighted}, those with weight, got {n_voters!r}"
+        given: object = n_voters
+        whole = isinstance(given, int | np.integer) and given is not True
+        if not whole or not 1 <= n_voters <= n_weighted:
+            msg = (
+                f"`n_voters` must be an integer from 1 to {n_weighted}, those with weight, "
+                f"got {n_voters!r}"
+            )
             raise ValueError(msg)
         kept = np.argsort(-self.weights_, kind="stable")[:n_voters]
         weights = np.zeros_like(self.weights_)

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_consistent_length, validate_data
 
+from pacvote._inputs import is_missing
 from pacvote.bags import Bags, Rows
 from pacvote.votes import Votes
 
@@ -28,6 +29,8 @@ Bits = NDArray[np.uint64]
 
 PROGRESS: ContextVar[Callable[[int], object]] = ContextVar("PROGRESS", default=lambda _: None)
 """Called with 1 after each voter that is fitted: for who watches a `fit` that takes long."""
+
+MANY_LABELS = 20  # as many as a classification of few rows may have
 
 
 def is_tree(estimator: object) -> bool:
@@ -66,19 +69,17 @@ class Rowset:
 
 def read_training(owner: Any, X: Any, y: Any, voters: Sequence[Any]) -> Rowset:
     """Check a table and its labels once for all voters."""
+    y = None if y is None else read_labels(y)
     if all(map(takes_counts, voters)):
         X, y = _read_numbers(owner, X, y, voters)
     elif is_frame(X):
         X, y = validate_data(owner, X, y, skip_check_array=True)
-        y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         if _num_samples(X) < 2:
             msg = "`X` has 1 sample; give at least 2, one to train on and one to validate with"
             raise ValueError(msg)
     else:
         X, y = validate_data(owner, X, y, ensure_min_samples=2, **_untouched(voters))
-    _refuse_missing_labels(y)
-    check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return Rowset(X, codes, classes)
 
@@ -108,14 +109,19 @@ def _read_numbers(owner: Any, X: Any, y: Any, trees: Sequence[Any]) -> tuple[Any
     except ValueError as error:
         if "could not convert string" not in str(error):
             raise
-        msg = (
-            f"`X` has text where trees need numbers ({error}); pass `estimator` a Pipeline that "
-            "encodes those columns, so that the encoder is fitted inside each bag"
-        )
-        raise ValueError(msg) from error
+        kind = "trees"
+        raise _text_error(kind, error) from error
     if issparse(X):
         X.sort_indices()  # type: ignore[attr-defined]
     return X, y
+
+
+def _text_error(kind: str, error: ValueError) -> ValueError:
+    msg = (
+        f"`X` has text where {kind} need numbers ({error}); pass `estimator` a Pipeline that "
+        "encodes those columns, so that the encoder is fitted inside each bag"
+    )
+    return ValueError(msg)
 
 
 def _untouched(voters: Sequence[Any]) -> dict[str, Any]:
@@ -130,12 +136,49 @@ def all_tagged(voters: Sequence[Any], tag: str) -> bool:
     return all(getattr(get_tags(voter).input_tags, tag) for voter in known)
 
 
-def _refuse_missing_labels(y: Any) -> None:
-    if y.dtype.kind not in "Of":
-        return
-    missing = [row for row, label in enumerate(y.tolist()) if label is None or label != label]
-    if missing:
-        msg = f"`y` has no label in row {missing[0]} ({len(missing)} in all); drop such rows"
+def read_labels(y: Any) -> Labels:
+    """Return labels as an array of one kind, or refuse them."""
+    native = nw.from_native(y, pass_through=True, allow_series=True)
+    labels: Labels = column_or_1d(
+        native.to_numpy() if isinstance(native, nw.Series) else y, warn=True
+    )
+    if labels.dtype.kind in "Of":
+        _refuse_missing_labels(labels)
+    if labels.dtype.kind == "O":
+        labels = _of_one_kind(labels)
+    _refuse_numbers(labels)
+    check_classification_targets(labels)
+    return labels
+
+
+def _refuse_missing_labels(y: Labels) -> None:
+    gaps = [row for row, label in enumerate(y.tolist()) if is_missing(label)]
+    if gaps:
+        msg = f"`y` has no label in row {gaps[0]} ({len(gaps)} in all); drop such rows"
+        raise ValueError(msg)
+
+
+def _of_one_kind(y: Labels) -> Labels:
+    """Return integers and booleans that came as objects as what they are."""
+    kinds = {type(label) for label in y.tolist()}
+    if all(issubclass(kind, str) for kind in kinds):
+        return y
+    if len(kinds) > 1:
+        names = sorted(kind.__name__ for kind in kinds)
+        msg = f"`y` has labels of several types, {', '.join(names)}; use one, such as y.astype(str)"
+        raise TypeError(msg)
+    return np.array(y.tolist())
+
+
+def _refuse_numbers(y: Labels) -> None:
+    """Refuse a target of a regression."""
+    broken = y.dtype.kind == "f" and (y != np.trunc(y)).any()
+    n_labels = len(np.unique(y))
+    if broken or (len(y) > MANY_LABELS and 2 * n_labels > len(y)):
+        msg = (
+            f"`y` has {n_labels} different values on {len(y)} rows, as a regression has; "
+            "give class labels, such as values cut into ranges that are fixed beforehand"
+        )
         raise ValueError(msg)
 
 
@@ -199,7 +242,13 @@ def _fit(estimator: Any, rows: Rowset, bags: Bags, voter: int) -> tuple[Any, NDA
     if (y == y[0]).all():
         # Many classifiers refuse a single class; whoever is to learn one can only say it.
         estimator = DummyClassifier(strategy="most_frequent")
-    fitted = estimator.fit(X, y)
+    try:
+        fitted = estimator.fit(X, y)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        kind = f"voters such as {type(estimator).__name__}"
+        raise _text_error(kind, error) from error
     return fitted, heard(fitted, rows, bag, bags.held_out)
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import multivariate_hypergeom
-from sklearn.base import is_classifier
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
-# A hold-out this unlikely to have such even class counts by chance is taken to be stratified.
-CHANCE = 1e-3
+# A table is taken for one of copies if this share of its different rows occurs again ...
+REPEATED = 0.05
+FEW_ROWS = 10  # ... of at least so many different ones ...
+MANY_TIMES = 10  # ... and, where no column tells them apart, each occurs, if not so often.
 
 CANDIDATES = "`n_candidates`"
 
@@ -63,20 +67,58 @@ def refuse_voter(name: str, voter: Any) -> None:
     if isinstance(voter, type):
         msg = f"`estimator` {name!r} is the class {voter.__name__}; give an instance"
         raise TypeError(msg)
-    if not is_classifier(voter):
-        msg = f"`estimator` {name!r} must be a classifier, got {type(voter).__name__}"
+    if not callable(getattr(voter, "__sklearn_tags__", None)) or not is_classifier(voter):
+        given = repr(voter) if isinstance(voter, str | None) else type(voter).__name__
+        msg = f"`estimator` {name!r} must be a classifier of scikit-learn's kind, got {given}"
         raise TypeError(msg)
-    frozen = [
-        key or name
-        for key, value in {"": voter, **voter.get_params(deep=True)}.items()
-        if isinstance(value, FrozenEstimator)
-    ]
-    if frozen:
+    found = fitted_part(voter)
+    if found:
         msg = (
-            f"`estimator` {frozen[0]!r} is frozen: it may have been fitted on rows that validate "
-            "it; pass it unfitted, or certify it on new rows with pacvote.reweight([fitted], X, y)"
+            f"`estimator` {name!r} holds {found}, which may have been fitted on rows that "
+            "validate it; pass it unfitted, or certify it on new rows with "
+            "pacvote.reweight([fitted], X, y)"
         )
         raise ValueError(msg)
+
+
+def fitted_part(estimator: Any) -> str:
+    """Return what in an estimator stays fitted when it is cloned, or nothing."""
+    todo, known = [clone(estimator)], set()
+    while todo:
+        item = todo.pop()
+        if id(item) in known:
+            continue
+        known.add(id(item))
+        if isinstance(item, FrozenEstimator):
+            return f"a frozen {type(item.estimator).__name__}"
+        if isinstance(item, BaseEstimator) and any(_is_learnt(key) for key in vars(item)):
+            return f"a fitted {type(item).__name__}"
+        todo += _held(item)
+    return ""
+
+
+def _is_learnt(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _held(item: Any) -> list[Any]:
+    """Return what a parameter holds: of functions all that they refer to."""
+    if isinstance(item, BaseEstimator):
+        return list(item.get_params(deep=False).values())
+    if isinstance(item, Mapping):
+        return list(item.values())
+    if isinstance(item, list | tuple | set):
+        return list(item)
+    if isinstance(item, functools.partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if isinstance(item, MethodType):
+        return [item.__self__]
+    if isinstance(item, FunctionType):
+        cells = [cell.cell_contents for cell in item.__closure__ or () if cell != CellType()]
+        known = item.__globals__
+        named = [known[name] for name in item.__code__.co_names if name in known]
+        return [*(item.__defaults__ or ()), *cells, *named]
+    return []
 
 
 def refuse_search(search: Any) -> NoReturn:
@@ -84,8 +126,20 @@ def refuse_search(search: Any) -> NoReturn:
     n_candidates = count_candidates(search)
     msg = (
         f"`fitted` is a {type(search).__name__} that chose among {n_candidates} candidates, "
-        "perhaps by these rows. If so, reweight it with n_candidates="
-        f"{n_candidates} (delta is divided by it); if it has not seen them, pass [fitted]"
+        "perhaps by these rows. If so, and if they are out-of-bag ensembles, reweight it with "
+        f"n_candidates={n_candidates} (delta is divided by it); if it has not seen these rows, "
+        "pass [fitted]"
+    )
+    raise ValueError(msg)
+
+
+def refuse_unlike_bags(search: Any, winner: Any) -> NoReturn:
+    """Refuse the winner of a search that has no rows of its own to validate it."""
+    msg = (
+        f"`fitted` is a {type(search).__name__} whose winner, a {type(winner).__name__}, has seen "
+        "all rows of the search, so that `n_candidates` cannot pay for it; pass [fitted], and "
+        "rows that it has not seen. Out of bag: a search over a RandomForestClassifier, "
+        "BaggingClassifier or MajorityVoteClassifier"
     )
     raise ValueError(msg)
 
@@ -106,80 +160,61 @@ def check_candidates(n_candidates: Any, least: int = 1) -> int:
     return int(n_candidates)
 
 
-def refuse_training_rows(
-    names: Sequence[str], voters: Sequence[Any], n_errors: Any, n: int
-) -> None:
-    """Refuse a hold-out that a voter knows by heart, and warn where that is only possible."""
-    for name, voter, errors in zip(names, voters, n_errors, strict=True):
-        if errors:
-            continue
-        size = training_size(voter)
-        known = f"`X`, `y`: voter {name!r} makes no error on these {n} rows"
-        if size == n:
-            msg = (
-                f"{known} and was fitted on as many; they look like its training rows. "
-                "Pass rows that no voter has seen"
-            )
-            raise ValueError(msg)
-        if size is None or size > n:
-            msg = f"{known}; if it has seen them, the certificate is void"
-            warnings.warn(msg, UserWarning, stacklevel=5)
+def warn_of_copies(X: Any) -> None:
+    """Warn of a table whose rows were copied: a copy validates what its original has trained.
+
+    Rows of a few categories are equal by nature, and are let pass: only in a table of copies is
+    no row alone, or does one column (a measurement, an identifier) tell the different rows apart
+    and still repeat with all the others.
+    """
+    keys = row_keys(X)
+    _, first, times = np.unique(keys, return_index=True, return_counts=True)
+    repeated, different = np.count_nonzero(times > 1), len(first)
+    if repeated < REPEATED * different or different < FEW_ROWS:
+        return
+    few_kinds = times.min() == 1 or different < len(keys) / MANY_TIMES
+    if few_kinds and not _is_told_apart(X, first):
+        return
+    msg = (
+        f"`X` has only {different} different rows among its {len(keys)}: where a copy validates "
+        "what its original has trained, the certificate is void; keep one row of each, unless "
+        "they are independent draws that happen to be equal"
+    )
+    warnings.warn(msg, UserWarning, stacklevel=4)
 
 
-def refuse_stratified(voters: Sequence[Any], y: NDArray[Any]) -> None:
-    """Refuse a hold-out whose class counts follow the training rows too closely for chance."""
-    labels, held_out = np.unique(y, return_counts=True)
-    for voter in voters:
-        counts = training_classes(voter)
-        if counts is None or len(counts) != len(labels) or len(labels) < 2:
-            continue
-        total = counts + held_out
-        even = total * (held_out.sum() / total.sum())
-        if (np.abs(held_out - even) >= 1).any():
-            continue
-        # At most two counts of each class are that even, but for the last, which follows.
-        chance = 2.0 ** (len(labels) - 1) * multivariate_hypergeom.pmf(
-            held_out, total, held_out.sum()
-        )
-        if chance < CHANCE:
-            msg = (
-                f"`y` has the class counts of a stratified split (by chance: {chance:.1g}); "
-                "then its errors are not binomial. Hold rows out without looking at labels: "
-                "train_test_split without `stratify`"
-            )
-            raise ValueError(msg)
+def _is_told_apart(X: Any, first: NDArray[np.intp]) -> bool:
+    """Return whether one column has different values on most of the different rows."""
+    if issparse(X):
+        return False
+    bits = _bits(X)[first]
+    return any(2 * len(np.unique(column)) >= len(first) for column in bits.T)
 
 
-def unwrapped(voter: Any) -> Any:
-    """Return the model inside of pipelines and frozen estimators."""
-    while isinstance(voter, FrozenEstimator | Pipeline):
-        voter = voter.estimator if isinstance(voter, FrozenEstimator) else voter.steps[-1][1]
-    return voter
+def row_keys(X: Any) -> NDArray[np.uint64]:
+    """Return a number for each row, equal where rows are equal as float32 or as text."""
+    random = np.random.default_rng(0)
+    sparse = issparse(X)
+    table: Any = X.tocsr() if sparse else _bits(X)
+    factors = random.integers(2**64, size=table.shape[1], dtype=np.uint64) | np.uint64(1)
+    if not sparse:
+        return np.asarray((table * factors).sum(axis=1, dtype=np.uint64))
+    keys = np.zeros(table.shape[0], dtype=np.uint64)
+    rows = np.repeat(np.arange(len(keys)), np.diff(table.indptr))
+    np.add.at(keys, rows, _bits(table.data[:, None])[:, 0] * factors[table.indices])
+    return keys
 
 
-def training_size(voter: Any) -> int | None:
-    """Return the number of rows that a voter was fitted on, where it keeps that number."""
-    kept = vars(unwrapped(voter))
-    for name in ("_n_samples", "n_samples_fit_"):
-        if name in kept:
-            return int(kept[name])
-    if "shape_fit_" in kept:
-        return int(kept["shape_fit_"][0])
-    if "tree_" in kept:
-        return int(kept["tree_"].n_node_samples[0])
-    return None
-
-
-def training_classes(voter: Any) -> NDArray[np.int64] | None:
-    """Return the class counts that a voter was fitted on, where it keeps them."""
-    kept = vars(unwrapped(voter))
-    if "tree_" in kept and kept["tree_"].n_outputs == 1:
-        tree = kept["tree_"]
-        counts = tree.value[0, 0] * tree.weighted_n_node_samples[0]
-    elif "class_count_" in kept:
-        counts = kept["class_count_"]
-    elif "_y" in kept and "n_samples_fit_" in kept:
-        counts = np.bincount(np.ravel(kept["_y"]))
-    else:
-        return None
-    return np.asarray(np.rint(counts), dtype=np.int64)
+def _bits(X: Any) -> NDArray[np.uint64]:
+    """Return a table as integers that are equal where its values are."""
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    if isinstance(frame, nw.DataFrame):
+        columns = [_bits(column.to_numpy()[:, None]) for column in frame.iter_columns()]
+        return np.concatenate(columns, axis=1)
+    table = np.asarray(X)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):
+            return (table.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.uint64)
+    _, codes = np.unique(table.astype(str), return_inverse=True)
+    return codes.reshape(table.shape).astype(np.uint64)

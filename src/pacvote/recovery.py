@@ -13,12 +13,15 @@ from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, compute_sample_weight
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from pacvote.bags import Bags, Rows
 from pacvote.fitting import Labels, Rowset, is_tree, takes_counts
+from pacvote.guards import fitted_part
 
 SAME = 0.999  # share of equal predictions of a voter and of its refit, short of 1 for BLAS
+ASKED = 5000  # rows, at most, that a voter and its refit predict
 OTHER_ROWS = "; or pass [fitted] and rows that it has not seen"
 
 
@@ -68,7 +71,8 @@ class Recovered:
 
 def recover_forest(forest: Any) -> Recovered:
     """Recover the bags of a random forest or of extra trees."""
-    if not forest.bootstrap:
+    _refuse_changed(forest)
+    if not forest.bootstrap or forest._n_samples_bootstrap is None:
         _refuse("bootstrap=False: every tree was fitted on every row, none is out of bag")
     if forest.class_weight not in (None, "balanced_subsample"):
         _refuse(
@@ -96,7 +100,11 @@ def recover_forest(forest: Any) -> Recovered:
 def recover_bagging(bagging: Any) -> Recovered:
     """Recover the bags of a bagging ensemble."""
     base = bagging.estimator_
+    _refuse_changed(bagging)
     _refuse_weights(bagging)
+    found = fitted_part(base)
+    if found:
+        _refuse(f"{found} inside of its estimator, which may have seen rows that validate it")
     if not takes_counts(base) and has_fit_parameter(base, "sample_weight"):
         _refuse(
             f"a {type(base).__name__}, to which it passed bags as weights of all rows: it may have "
@@ -118,6 +126,16 @@ def recover_bagging(bagging: Any) -> Recovered:
     return Recovered(voters, bags, template, bagging._max_samples, replaced=bagging.bootstrap)
 
 
+def _refuse_changed(fitted: Any) -> None:
+    if len(fitted.estimators_) != fitted.n_estimators:
+        msg = (
+            f"`fitted` has n_estimators={fitted.n_estimators}, but {len(fitted.estimators_)} "
+            "members: some were taken out, perhaps by these rows, or the setting was changed; "
+            f"fit it anew{OTHER_ROWS}"
+        )
+        raise ValueError(msg)
+
+
 def _refuse_weights(fitted: Any) -> None:
     # Before scikit-learn 1.9 it is not kept; then the weight in the root of each tree tells.
     if vars(fitted).get("_sample_weight") is not None:
@@ -129,20 +147,26 @@ def _refuse(reason: str) -> NoReturn:
     raise ValueError(msg)
 
 
-def check_recovered(found: Recovered, rows: Rowset) -> None:
+def check_recovered(found: Recovered, rows: Rowset, n_jobs: int | None) -> None:
     """Refuse rows and bags that are not those of the fit, as far as that can be seen.
 
     Every tree keeps how many rows of each class it was grown on, and how many reached each leaf.
-    Of other voters the first is fitted again and must predict the same.
+    Of other voters a tenth, and at least three, are fitted again and must predict the same.
     """
+    n_voters = len(found.voters)
+    check, indices = _check_tree, np.arange(n_voters)
     if not is_tree(_inner(found.voters[0])):
-        _check_refitted(found.voters[0], found.bags[0], rows)
-        return
-    for index, voter in enumerate(found.voters):
-        weights = _weights(found.bags[index], rows, balanced=found.balanced)
-        _check_root(_inner(voter).tree_, weights, rows, index)
-        if index in (0, len(found.voters) - 1):
-            _check_leaves(voter, np.flatnonzero(weights), rows, index)
+        n_checked = min(n_voters, max(3, n_voters // 10))
+        check, indices = _check_refitted, np.linspace(0, n_voters - 1, n_checked).astype(int)
+    Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(check)(found, rows, index) for index in indices.tolist()
+    )
+
+
+def _check_tree(found: Recovered, rows: Rowset, index: int) -> None:
+    weights = _weights(found.bags[index], rows, balanced=found.balanced)
+    _check_root(_inner(found.voters[index]).tree_, weights, rows, index)
+    _check_leaves(found.voters[index], np.flatnonzero(weights), rows, index)
 
 
 def _inner(voter: Any) -> Any:
@@ -187,12 +211,16 @@ def _check_leaves(voter: Any, bag: Rows, rows: Rowset, index: int) -> None:
         _refuse_rows("X", f"rows of the bag of tree {index} reach other leaves")
 
 
-def _check_refitted(voter: Any, bag: Rows, rows: Rowset) -> None:
+def _check_refitted(found: Recovered, rows: Rowset, index: int) -> None:
+    voter, bag = found.voters[index], found.bags[index]
     X = voter.columns(rows.X)
     again = clone(voter.estimator).fit(_safe_indexing(X, bag), rows.codes[bag])
-    agreed = np.mean(again.predict(X) == voter.estimator.predict(X))
+    asked = X[:: -(-rows.n_samples // ASKED)]
+    agreed = np.mean(again.predict(asked) == voter.estimator.predict(asked))
     if agreed < SAME:
-        _refuse_rows("X", f"voter 0, fitted again, predicts {1 - agreed:.1%} of rows otherwise")
+        _refuse_rows(
+            "X", f"voter {index}, fitted again, predicts {1 - agreed:.1%} of rows otherwise"
+        )
 
 
 def _refuse_rows(argument: str, reason: str) -> NoReturn:

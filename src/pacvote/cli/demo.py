@@ -85,7 +85,7 @@ def demo(*, seed: int = 0, out: Path = Path("demo"), screen: Screen | None = Non
         write_report(screen, report, outcome.certificate, outcome.counts, held_out=aside)
     certificate, counts, report = (out / name for name in names)
     screen.show(*_story(outcome), _table(outcome, screen), *_picture(outcome, screen))
-    screen.line(str(outcome.certificate), "bold")
+    screen.line(outcome.certificate.claim, "bold")
     if verdict.ok:
         screen.line(
             f"Verified from the counts, with intervals, in {checking.seconds:.1f} s.", "green"

@@ -265,10 +265,10 @@ def predict(model: Path, data: Path, /, *, out: Path, screen: Screen | None = No
         frame.write_parquet(content)
     atomic_write(out, content.getvalue())
     screen.line(f"{len(frame):,} rows predicted.")
-    screen.line(str(vote.certificate_))
+    screen.line(vote.certificate_.claim)
     screen.files([("Predictions", out)])
     screen.next("pacvote", "verify", model / _CERTIFICATE, model / _COUNTS)
-    screen.result({"n_rows": len(frame), "claim": str(vote.certificate_), "out": str(out)})
+    screen.result({"n_rows": len(frame), "claim": vote.certificate_.claim, "out": str(out)})
 
 
 def _load(path: Path) -> tuple[MajorityVoteClassifier, Columns]:

@@ -215,7 +215,7 @@ def read_weights(path: Path, voters: tuple[str, ...]) -> list[float]:
 def facts_of(certificate: Certificate) -> dict[str, Any]:
     """Return what a certificate says, for machines; the file says it exactly."""
     return {
-        "claim": str(certificate),
+        "claim": certificate.claim,
         "bound": certificate.bound,
         "risk": certificate.risk,
         "confidence": certificate.confidence,
@@ -227,7 +227,7 @@ def facts_of(certificate: Certificate) -> dict[str, Any]:
 
 def show_certificate(screen: Screen, certificate: Certificate) -> None:
     """Print a certificate for people: the claim, the heaviest voters, the assumptions."""
-    screen.line(str(certificate), "bold")
+    screen.line(certificate.claim, "bold")
     if certificate.risk >= 0.5:
         says = "nothing" if certificate.risk >= 1 else "little"
         screen.line(
@@ -272,7 +272,7 @@ def verify(
     with screen.working("verifying"):
         verdict = verify_evidence(certificate, given)
     if verdict.ok:
-        screen.line(str(Certificate.load(certificate)), "bold")
+        screen.line(Certificate.load(certificate).claim, "bold")
         screen.line("CERTIFIED: the evidence proves it, if what cannot be checked holds:", "green")
         screen.points(verdict.unchecked)
         screen.next("rely on it for data like these rows; certify anew once the data change")
