@@ -209,7 +209,7 @@ class Labels:
         ):
             _refuse_missing(argument)
         if values.dtype.kind not in "biuf":
-            _refuse_type(str(values.dtype), argument)
+            refuse_type(str(values.dtype), argument)
         self._expect("numbers", argument)
         if values.dtype.kind == "f":
             return _from_floats(values, needed, argument)
@@ -251,7 +251,7 @@ def _kinds(items: list[Any], argument: str) -> set[str]:
         elif issubclass(kind, _WHOLE + _FLOATS):
             kinds.add("numbers")
         else:
-            _refuse_type(kind.__name__, argument)
+            refuse_type(kind.__name__, argument)
     return kinds
 
 
@@ -314,6 +314,6 @@ def _refuse_missing(argument: str) -> NoReturn:
     raise ValueError(msg)
 
 
-def _refuse_type(kind: str, argument: str) -> NoReturn:
+def refuse_type(kind: str, argument: str) -> NoReturn:
     msg = f"`{argument}` has labels of type {kind}; use integers, strings, booleans or categories"
     raise TypeError(msg)

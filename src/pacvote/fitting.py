@@ -15,11 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_consistent_length, validate_data
 
-from pacvote._inputs import is_missing
+from pacvote._inputs import is_missing, refuse_type
 from pacvote.bags import Bags, Rows
 from pacvote.votes import Votes
 
@@ -30,7 +29,7 @@ Bits = NDArray[np.uint64]
 PROGRESS: ContextVar[Callable[[int], object]] = ContextVar("PROGRESS", default=lambda _: None)
 """Called with 1 after each voter that is fitted: for who watches a `fit` that takes long."""
 
-MANY_LABELS = 20  # as many as a classification of few rows may have
+MANY_LABELS = 20  # as many as a classification may have, however few its rows
 
 
 def is_tree(estimator: object) -> bool:
@@ -80,6 +79,7 @@ def read_training(owner: Any, X: Any, y: Any, voters: Sequence[Any]) -> Rowset:
             raise ValueError(msg)
     else:
         X, y = validate_data(owner, X, y, ensure_min_samples=2, **_untouched(voters))
+    _refuse_as_many(y)
     classes, codes = np.unique(y, return_inverse=True)
     return Rowset(X, codes, classes)
 
@@ -146,8 +146,10 @@ def read_labels(y: Any) -> Labels:
         _refuse_missing_labels(labels)
     if labels.dtype.kind == "O":
         labels = _of_one_kind(labels)
-    _refuse_numbers(labels)
-    check_classification_targets(labels)
+    if labels.dtype.kind == "f":
+        _refuse_fractions(labels)
+    if labels.dtype.kind in "SV":
+        refuse_type(str(labels.dtype), "y")
     return labels
 
 
@@ -170,14 +172,23 @@ def _of_one_kind(y: Labels) -> Labels:
     return np.array(y.tolist())
 
 
-def _refuse_numbers(y: Labels) -> None:
-    """Refuse a target of a regression."""
-    broken = y.dtype.kind == "f" and (y != np.trunc(y)).any()
-    n_labels = len(np.unique(y))
-    if broken or (len(y) > MANY_LABELS and 2 * n_labels > len(y)):
+def _refuse_fractions(y: Labels) -> None:
+    broken = y[(y != np.trunc(y)) | np.isinf(y)]
+    if len(broken):
         msg = (
-            f"`y` has {n_labels} different values on {len(y)} rows, as a regression has; "
-            "give class labels, such as values cut into ranges that are fixed beforehand"
+            f"`y` has {broken[0]}, as a continuous target has; give class labels, such as "
+            "ranges of it that are fixed beforehand"
+        )
+        raise ValueError(msg)
+
+
+def _refuse_as_many(y: Labels) -> None:
+    """Refuse a target with nearly as many values as rows."""
+    n_labels = len(np.unique(y))
+    if n_labels > max(MANY_LABELS, len(y) / 2):
+        msg = (
+            f"`y` has {n_labels} different values on {len(y)} rows, as a continuous target has; "
+            "give class labels, such as ranges of it that are fixed beforehand"
         )
         raise ValueError(msg)
 
