@@ -339,6 +339,7 @@ def test_the_number_of_jobs_changes_nothing():
         ({"validation": "folds", "max_samples": 0.5}, ValueError, "`max_samples`=0.5 has no"),
         ({"validation": "folds", "max_samples": None, "n_estimators": 500}, ValueError, "folds"),
         ({"bound": "tnt"}, ValueError, "did you mean"),
+        ({"bound": None}, TypeError, "`bound` must be a key, such as 'cctnd', or .* got None"),
         ({"delta": 1.5}, ValueError, "`delta`"),
         ({"prior": [1.0]}, ValueError, "`prior` must be 9 numbers"),
         ({"estimator": []}, ValueError, "`estimator` as a list"),

@@ -152,6 +152,10 @@ def resolve(bound: str | Bound) -> Bound:
     """Return the bound object that a key stands for."""
     if isinstance(bound, Bound):
         return bound
+    given: object = bound
+    if given is None:
+        msg = "`bound` must be a key, such as 'cctnd', or a bound object, got None"
+        raise TypeError(msg)
     key = str(bound)
     if key in BOUNDS:
         return BOUNDS[key]()
