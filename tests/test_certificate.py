@@ -160,10 +160,10 @@ def test_a_printed_certificate_names_what_it_assumes_and_was_chosen_among(counts
     lines = str(alone).splitlines()
     assert lines == [alone.claim, "Assuming:", *(f"- {text}" for text in alone.assumptions)]
     third = certify(counts, bound="fo", selection=Fraction(1, 3), selected_from=("a", "b", "c"))
-    assert third.choice == "It is one of 3 candidates fixed beforehand, at delta/3: a, b, c."
+    assert third.choice == "It is one of 3 candidates fixed beforehand, at delta/3: 'a', 'b', 'c'."
     assert str(third).splitlines()[1] == third.choice
     part = certify(counts, bound="fo", selection=0.4)
-    assert part.choice == "It is one of several candidates fixed beforehand, at delta * 2/5."
+    assert part.choice == "It is one of several candidates fixed beforehand, at 2/5 delta."
 
 
 # ---------------------------------------------------------------- what hung on floats

@@ -136,19 +136,21 @@ class Certificate:
             f"{self.n_pair:,} of each pair",
             "Evidence": f"SHA-256 {self.evidence_sha256}",
         }
-        return card(self.claim, facts, "It holds if", self.assumptions)
+        return card(f"{self.claim} {self.choice}".rstrip(), facts, "It holds if", self.assumptions)
 
     @property
     def choice(self) -> str:
         """What the claim was chosen among and has paid for, in one sentence; or nothing."""
         if self.selection == 1 and not self.selected_from:
             return ""
-        share = f"delta * {self.selection}"
-        among = f": {', '.join(self.selected_from)}" if self.selected_from else ""
+        names = ", ".join(f"{name!r:.40}" for name in self.selected_from)
+        among = f": {names}" if names else ""
+        n = self.selection.denominator
         if self.selection.numerator == 1:
-            n = self.selection.denominator
             return f"It is one of {n} candidates fixed beforehand, at delta/{n}{among}."
-        return f"It is one of several candidates fixed beforehand, at {share}{among}."
+        return (
+            f"It is one of several candidates fixed beforehand, at {self.selection} delta{among}."
+        )
 
     def __str__(self) -> str:
         choice = [self.choice] if self.choice else []

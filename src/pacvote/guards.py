@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
@@ -187,34 +187,38 @@ def _is_told_apart(X: Any, first: NDArray[np.intp]) -> bool:
     """Return whether one column has different values on most of the different rows."""
     if issparse(X):
         return False
-    bits = _bits(X)[first]
-    return any(2 * len(np.unique(column)) >= len(first) for column in bits.T)
+    return any(2 * len(np.unique(column[first])) >= len(first) for column in _columns(X))
 
 
 def row_keys(X: Any) -> NDArray[np.uint64]:
     """Return a number for each row, equal where rows are equal as float32 or as text."""
     random = np.random.default_rng(0)
-    sparse = issparse(X)
-    table: Any = X.tocsr() if sparse else _bits(X)
-    factors = random.integers(2**64, size=table.shape[1], dtype=np.uint64) | np.uint64(1)
-    if not sparse:
-        return np.asarray((table * factors).sum(axis=1, dtype=np.uint64))
-    keys = np.zeros(table.shape[0], dtype=np.uint64)
-    rows = np.repeat(np.arange(len(keys)), np.diff(table.indptr))
-    np.add.at(keys, rows, _bits(table.data[:, None])[:, 0] * factors[table.indices])
-    return keys
+    if issparse(X):
+        table: Any = X
+        table = table.tocsr()
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        factors = random.integers(2**64, size=table.shape[1], dtype=np.uint64)
+        keys = np.zeros(table.shape[0], dtype=np.uint64)
+        np.add.at(keys, rows, _codes(table.data) * factors[table.indices])
+        return keys
+    return np.asarray(
+        sum(column * random.integers(2**64, dtype=np.uint64) for column in _columns(X))
+    )
 
 
-def _bits(X: Any) -> NDArray[np.uint64]:
-    """Return a table as integers that are equal where its values are."""
+def _columns(X: Any) -> Iterator[NDArray[np.uint64]]:
+    """Yield the columns of a table as integers that are equal where its values are."""
     frame = nw.from_native(X, pass_through=True, eager_only=True)
     if isinstance(frame, nw.DataFrame):
-        columns = [_bits(column.to_numpy()[:, None]) for column in frame.iter_columns()]
-        return np.concatenate(columns, axis=1)
-    table = np.asarray(X)
-    table = table[:, None] if table.ndim == 1 else table
-    if table.dtype.kind in "biuf":
+        yield from (_codes(column.to_numpy()) for column in frame.iter_columns())
+    else:
+        table = np.asarray(X)
+        yield from (_codes(column) for column in table.reshape(len(table), -1).T)
+
+
+def _codes(values: NDArray[Any]) -> NDArray[np.uint64]:
+    if values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
-            return (table.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.uint64)
-    _, codes = np.unique(table.astype(str), return_inverse=True)
-    return codes.reshape(table.shape).astype(np.uint64)
+            # Zero is added to give both zeros the same bits.
+            return (values.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.uint64)
+    return np.unique(values.astype(str), return_inverse=True)[1].astype(np.uint64)

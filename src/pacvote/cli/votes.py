@@ -228,6 +228,8 @@ def facts_of(certificate: Certificate) -> dict[str, Any]:
 def show_certificate(screen: Screen, certificate: Certificate) -> None:
     """Print a certificate for people: the claim, the heaviest voters, the assumptions."""
     screen.line(certificate.claim, "bold")
+    if certificate.choice:
+        screen.line(certificate.choice)
     if certificate.risk >= 0.5:
         says = "nothing" if certificate.risk >= 1 else "little"
         screen.line(
