@@ -104,7 +104,8 @@ def run(tokens: Sequence[str]) -> int:
         complain(f"{_plain(error)} See: {command} --help")
         return 2
     except ModuleNotFoundError as error:
-        complain(f"this command needs {error.name}; install: pip install 'pacvote[app]'")
+        extra = "dask" if error.name in ("dask", "distributed") else "app"
+        complain(f"this command needs {error.name}; install: pip install 'pacvote[{extra}]'")
         return 2
     except (ValueError, TypeError, OSError) as error:
         complain(describe(error), _options())

@@ -162,6 +162,9 @@ def check_out(path: Path, source: Path, *suffixes: str, name: str = "out") -> No
     if path.exists() and source.exists() and path.samefile(source):
         msg = f"`{name}` {str(path)!r} is the input, which would be lost; name another file"
         raise ValueError(msg)
+    if source.is_dir() and source.samefile(path.absolute().parent):
+        msg = f"`{name}` {str(path)!r} is in the folder of the input, as if part of it; move it"
+        raise ValueError(msg)
 
 
 @contextmanager

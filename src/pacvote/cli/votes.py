@@ -61,10 +61,22 @@ def read_counts(path: Path, columns: Columns, screen: Screen) -> PairCounts:
                 msg = f"`{option}` is about tables, but {str(path)!r} holds counts; leave it out"
                 raise ValueError(msg)
         return PairCounts.load(path)
+    return count_votes(path, columns, screen)
+
+
+def count_votes(
+    path: Path, columns: Columns, screen: Screen, checkpoint: Path | None = None
+) -> PairCounts:
+    """Count a table of votes in a file or a folder."""
     total = n_rows(path)
     with screen.working(f"counting {path.name}", total) as advance:
         counts = count_table(
-            path, columns.label, null=columns.null, ignore=columns.ignore, progress=advance
+            path,
+            columns.label,
+            null=columns.null,
+            ignore=columns.ignore,
+            progress=advance,
+            checkpoint=checkpoint,
         )
     for voter in np.flatnonzero((counts.rows > 0) & (counts.errors == counts.rows)):
         name = counts.voters[voter]
@@ -86,25 +98,65 @@ def count(
     *,
     columns: Columns | None = None,
     out: Path,
+    checkpoint: Path | None = None,
+    dask: str | None = None,
     screen: Screen | None = None,
 ) -> None:
     """Count votes: all that a certificate needs, and no row of data.
 
+    Rows are read a part at a time: the file may be larger than the memory.
+
     Parameters
     ----------
     votes
-        Table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
+        Table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz, or a folder of such files.
     out
         File of counts to write, .npz. Counts of parts of the rows add up.
+    checkpoint
+        File to keep what is counted so far in. Stopped at any moment, the same command goes on
+        from there; it is removed when the counts are written.
+    dask
+        Count on a Dask cluster: the address of its scheduler, such as `tcp://host:8786`, or
+        `local` for one worker process per core of this machine.
     """
-    screen = screen or Screen()
-    check_out(out, votes, ".npz")
-    counts = read_counts(votes, columns or Columns(), screen)
+    screen, columns = screen or Screen(), columns or Columns()
+    _check_places(votes, out, checkpoint, dask)
+    if dask is not None:
+        counts = count_on_cluster(votes, columns, screen, dask)
+    elif checkpoint is not None:
+        counts = count_votes(votes, columns, screen, checkpoint)
+    else:
+        counts = read_counts(votes, columns, screen)
     counts.save(out)
+    if checkpoint is not None:
+        checkpoint.unlink()
     screen.show(_counted(counts))
     screen.files([("Counts", out)])
     screen.next("pacvote", "certify", out, "--out", out.with_name("certificate.json"))
     screen.result({**summary(counts), "out": str(out)})
+
+
+def _check_places(votes: Path, out: Path, checkpoint: Path | None, dask: str | None) -> None:
+    check_out(out, votes, ".npz")
+    if checkpoint is None:
+        return
+    check_out(checkpoint, votes, checkpoint.suffix.lower(), name="checkpoint")
+    if checkpoint.resolve() == out.resolve():
+        msg = f"`checkpoint` {str(checkpoint)!r} is also `out`; name another file"
+        raise ValueError(msg)
+    if dask is not None:
+        msg = "`checkpoint` and `dask` cannot be combined: a cluster counts in no order; drop one"
+        raise ValueError(msg)
+
+
+def count_on_cluster(path: Path, columns: Columns, screen: Screen, address: str) -> PairCounts:
+    """Count a table of votes on the workers of a Dask cluster."""
+    from pacvote.cluster import connected, count_on_dask
+
+    with screen.working(f"counting {path.name}", n_rows(path)) as advance, connected(address):
+        return count_on_dask(
+            path, columns.label, null=columns.null, ignore=columns.ignore, progress=advance
+        )
 
 
 def summary(counts: PairCounts) -> dict[str, Any]:
@@ -152,7 +204,8 @@ def certify(
     Parameters
     ----------
     votes
-        Counts, or a table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz.
+        Counts, or a table of votes: .csv, .tsv, .parquet, .arrow, .feather or .npz, or a folder
+        of such files.
     out
         Certificate to write, .json.
     report
@@ -267,7 +320,7 @@ def verify(
         The counts or the table of votes that it was issued from.
     """
     screen = screen or Screen()
-    for path in (certificate, evidence):
+    for path in [certificate] if evidence.is_dir() else [certificate, evidence]:
         with path.open("rb"):  # a file that is not there is misuse, and refutes nothing
             pass
     given = evidence if is_counts(evidence) else read_counts(evidence, columns or Columns(), screen)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 ARROW = {".arrow", ".feather", ".ipc"}
 CSV = {".csv": ",", ".tsv": "\t"}
-SUFFIXES = (*CSV, ".parquet", *sorted(ARROW), ".npz")
+NPZ = ".npz"
+SUFFIXES = (*CSV, ".parquet", *sorted(ARROW), NPZ)
 
 # "01" and "+1" are text: someone may have meant them to differ from "1".
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0+)?$"
@@ -62,6 +63,25 @@ def refuse_empty(path: PathLike, error: Exception | None = None) -> NoReturn:
     raise ValueError(msg) from error
 
 
+def files_of(path: PathLike) -> tuple[Path, ...]:
+    """Return a file itself, or what a folder holds, in the order of the names.
+
+    Names that begin with a dot or an underscore are left out: programs keep notes in such files.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        return (folder,)
+    files = sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
+    for file in files:
+        if file.is_dir() or suffix_of(file) not in (set(SUFFIXES) & {suffix_of(files[0])}) - {NPZ}:
+            msg = (
+                f"`path` {str(path)!r} holds {file.name!r}; a folder that is one table holds files "
+                "of one kind, .parquet, .csv, .tsv or .arrow, and nothing else"
+            )
+            raise ValueError(msg)
+    return tuple(files) or refuse_empty(path)
+
+
 def scan(path: PathLike) -> pl.LazyFrame:
     """Open a file; every cell of a CSV file is text, and an empty one is null."""
     file, suffix = Path(path), suffix_of(path)
@@ -82,7 +102,7 @@ def scan(path: PathLike) -> pl.LazyFrame:
             frame = pl.scan_ipc(file, glob=False)
         else:
             frame = pl.scan_parquet(file, glob=False)
-        _refuse_names(frame.collect_schema().names())
+        refuse_names(frame.collect_schema().names())
     return frame
 
 
@@ -110,7 +130,8 @@ def _refuse_twice(names: Sequence[str]) -> None:
             raise ValueError(msg)
 
 
-def _refuse_names(names: Sequence[str]) -> None:
+def refuse_names(names: Sequence[str]) -> None:
+    """Refuse columns that polars would take for patterns, and row numbers."""
     for position, name in enumerate(names):
         if name == "*" or (name.startswith("^") and name.endswith("$")):  # patterns to polars
             msg = f"column {position + 1} is named {name!r}; rename it, to begin with a letter"
@@ -155,21 +176,46 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
 
 
-def settle(
-    path: PathLike, frame: pl.LazyFrame, label: str, voters: tuple[str, ...]
-) -> pl.LazyFrame:
+def refuse_others(file: Path, names: Sequence[str], expected: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first, in whatever order."""
+    for name in set(names) ^ set(expected):
+        has = "has a" if name in names else "lacks the"
+        msg = f"`path` {str(file)!r} {has} column {name!r}, unlike the first file; write all alike"
+        raise ValueError(msg)
+
+
+def settle(frames: Mapping[Path, pl.LazyFrame], label: str, voters: tuple[str, ...]) -> bool | None:
+    """Refuse columns that cannot be compared.
+
+    Returns
+    -------
+    bool or None
+        Of CSV files, whether the cells are whole numbers, in all of them; else None.
+    """
+    columns = {file: frame.select(label, *voters) for file, frame in frames.items()}
+    first = next(iter(columns))
+    if suffix_of(first) in CSV:
+        with reading(first):
+            return _settle_cells(pl.concat(columns.values()), label, voters)
+    for file, frame in columns.items():
+        with reading(file):
+            plain_types(frame, label)
+    return None
+
+
+def plain_cells(frame: pl.LazyFrame, *, numbers: bool) -> pl.LazyFrame:
+    """Return the cells of a CSV file as they are, or as the whole numbers that they are."""
+    if not numbers:
+        return frame
+    given = pl.when(~pl.all().is_in(MISSING)).then(pl.all())
+    return frame.with_columns(given.str.replace(r"\.0+$", "").cast(pl.Int64))
+
+
+def plain_types(frame: pl.LazyFrame, label: str) -> pl.LazyFrame:
     """Return the label and the voters, all as numbers or all as text, nulls where they were."""
-    frame = frame.select(label, *voters)
-    with reading(path):
-        if suffix_of(path) in CSV:
-            return _settle_cells(frame, label, voters)
-        return _settle_types(frame, label, voters)
-
-
-def _settle_types(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> pl.LazyFrame:
     schema = frame.collect_schema()
     kinds = {name: _kind(name, dtype) for name, dtype in schema.items()}
-    for name in voters:
+    for name in schema:
         if kinds[name] not in (kinds[label], "nothing"):
             msg = (
                 f"label column {label!r} is {schema[label]} and column {name!r} is "
@@ -202,18 +248,17 @@ def _plain(name: str, dtype: pl.DataType, kind: str) -> pl.Expr:
     return column.cast(pl.UInt8) if dtype in (pl.Boolean, pl.Null) else column
 
 
-def _settle_cells(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> pl.LazyFrame:
+def _settle_cells(frame: pl.LazyFrame, label: str, voters: tuple[str, ...]) -> bool:
     whole, missing = pl.all().str.contains(_WHOLE), pl.all().is_in(MISSING)
     numbers = _row(frame.select((whole | missing).all()))
     if all(numbers.values()):
-        plain = pl.when(~missing).then(pl.all()).str.replace(r"\.0+$", "")
-        return frame.with_columns(plain.cast(pl.Int64))
+        return True
     numbers = _row(frame.select(whole.all()))
     filled = _row(frame.select(pl.all().count() > 0))
     for name in voters:
         if filled[name] and (numbers[name] or numbers[label]):
             _refuse_strangers(frame, label, name, numbers)
-    return frame
+    return False
 
 
 def _row(frame: pl.LazyFrame) -> dict[str, bool]:
