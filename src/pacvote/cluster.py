@@ -7,9 +7,11 @@ whose parts are then counted again elsewhere, changes a bit of the result.
 # mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -22,6 +24,8 @@ from pacvote.tables.parts import Layout, Null, Part, open_table
 from pacvote.votes import Votes
 
 if TYPE_CHECKING:
+    import polars as pl
+
     PathLike = str | os.PathLike[str]
 
 __all__ = ["connected", "count_on_dask"]
@@ -51,7 +55,12 @@ def connected(address: str) -> Iterator[Client]:
         return
     one_thread = {"NUMBA_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
     with (
-        LocalCluster(threads_per_worker=1, dashboard_address=None, env=one_thread) as cluster,
+        LocalCluster(
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            env=one_thread,
+        ) as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -84,6 +93,9 @@ def count_on_dask(
         The same as `pacvote.count` gives for all rows in one place.
     """
     tasks = _tasks(data, label, null, ignore)
+    if not tasks:
+        msg = "`data` has no parts; give at least one"
+        raise ValueError(msg)
     n_rows = {task.key: n for task, n in tasks}
     client = _client()
     total = client.compute(_tree([task for task, _ in tasks]))
@@ -139,7 +151,8 @@ def _parts(
     if suffix_of(path) == NPZ:
         msg = f"`path` {str(path)!r} is read as a whole; count it without a cluster"
         raise ValueError(msg)
-    files = open_table(path, label, null, ignore)
+    # Workers have working directories of their own.
+    files = open_table(Path(path).absolute(), label, null, ignore)
     n_voters = len(files[0].layout.voters)
     # Counts of few rows would be larger than the rows.
     n_rows = max(_TASK // n_voters, 64 * n_voters)
@@ -151,13 +164,23 @@ def _count(part: Any, label: str | None, null: Null | None, ignore: list[str]) -
         return part
     if isinstance(part, Votes):
         return count(part)
-    frame = nw.from_native(part, eager_only=True).to_polars()
+    frame = _frame(part)
     refuse_names(frame.columns)
     layout = Layout(*choose(frame.columns, label, ignore), null)
     rows = plain_types(frame.lazy().select(layout.columns), layout.label).collect()
     if not len(rows):
         return PairCounts.zero(len(layout.voters), layout.voters)
     return count(layout.compare(rows))
+
+
+def _frame(part: Any) -> pl.DataFrame:
+    try:
+        frame: pl.DataFrame = nw.from_native(part, eager_only=True).to_polars()
+    except (nw.exceptions.NarwhalsError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        msg = f"`data` has a part that is neither votes nor counts nor a table of them: {reason}"
+        raise ValueError(msg) from error
+    return frame
 
 
 def _tree(tasks: list[Delayed]) -> Delayed:
