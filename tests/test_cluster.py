@@ -29,7 +29,7 @@ N_WORKERS = 2
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes of one thread each; one that dies is started again."""
-    with LocalCluster(N_WORKERS, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(N_WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         yield cluster
 
 
@@ -205,7 +205,7 @@ def test_four_workers_one_killed_while_files_are_counted(tmp_path):
         table.write_parquet(tmp_path / f"{number:02}.parquet")
     seen: list[int] = []
     with (
-        LocalCluster(4, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(4, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(4)

@@ -57,7 +57,7 @@ def connected(address: str) -> Iterator[Client]:
     with (
         LocalCluster(
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
             env=one_thread,
         ) as cluster,
