@@ -174,7 +174,7 @@ MISUSE = [
     (["count", "votes.parquet", "--out", "c.npz"], "`--label` is missing; name the column"),
     (["count", "votes.parquet", "--label", "Truth", "--out", "c.npz"], "did you mean 'truth'?"),
     (["count", "no.csv", "--label", "y", "--out", "c.npz"], "No such file or directory: 'no.csv'"),
-    (["count", ".", "--label", "y", "--out", "c.npz"], "is no table by its name"),
+    (["count", ".", "--label", "y", "--out", "c.npz"], "is in the folder of the input"),
     (["count", "votes.parquet", "--label", "truth", "--out", "c.csv"], "must name a .npz file"),
     (["count", "votes.parquet", "--label", "truth", "--out", "no/c.npz"], "does not exist"),
     ([*CERTIFY, "--bound", "tdn"], "`--bound` 'tdn' is not known; did you mean 'tnd'?"),
