@@ -29,7 +29,9 @@ N_WORKERS = 2
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes of one thread each; one that dies is started again."""
-    with LocalCluster(N_WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
+    with LocalCluster(
+        n_workers=N_WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+    ) as cluster:
         yield cluster
 
 
@@ -205,10 +207,10 @@ def test_four_workers_one_killed_while_files_are_counted(tmp_path):
         table.write_parquet(tmp_path / f"{number:02}.parquet")
     seen: list[int] = []
     with (
-        LocalCluster(4, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
-        client.wait_for_workers(4)
+        client.wait_for_workers(4, timeout=120)
         processes = list(client.run(os.getpid).values())
 
         def kill(n_rows: int) -> None:

@@ -174,8 +174,8 @@ class Part:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, where it is known without reading them, else 0."""
-        return 0 if self.stop is None else self.stop - self.start
+        """Number of rows, blank lines of a CSV file among them."""
+        return (rows_of(self.path) if self.stop is None else self.stop) - self.start
 
     def cut(self, n_rows: int) -> list[Part]:
         """Return parts of at most so many rows; a CSV file, read from its top, stays whole."""
