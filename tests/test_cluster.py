@@ -152,11 +152,15 @@ def test_categories_are_compared_by_what_they_stand_for(client):
     assert count_on_dask([delayed(table)], "y").errors.tolist() == [1, 2]
 
 
-def test_the_command_counts_on_a_cluster(client, cluster, folder, monkeypatch):
+def test_the_command_counts_on_a_cluster(client, cluster, frame, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
     words = ["count", "votes", "--label", "y", "--null", "error", "--out", "c.npz", "--quiet"]
     assert run([*words, "--dask", cluster.scheduler_address]) == 0
     assert PairCounts.load("c.npz") == count_table(folder, "y", null="error")
+    frame.with_columns(v0=pl.lit("cow")).write_csv("votes.csv")
+    words[1] = "votes.csv"
+    assert run([*words, "--dask", cluster.scheduler_address]) == 0
+    assert "'v0' is wrong in every row" in capsys.readouterr().err
 
 
 class Traced(GaussianNB):

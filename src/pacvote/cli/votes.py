@@ -78,6 +78,10 @@ def count_votes(
             progress=advance,
             checkpoint=checkpoint,
         )
+    return _doubted(counts)
+
+
+def _doubted(counts: PairCounts) -> PairCounts:
     for voter in np.flatnonzero((counts.rows > 0) & (counts.errors == counts.rows)):
         name = counts.voters[voter]
         complain(f"note: {name!r} is wrong in every row; does this column hold predicted labels?")
@@ -155,9 +159,10 @@ def count_on_cluster(path: Path, columns: Columns, screen: Screen, address: str)
     from pacvote.cluster import connected, count_on_dask
 
     with screen.working(f"counting {path.name}", n_rows(path)) as advance, connected(address):
-        return count_on_dask(
+        counts = count_on_dask(
             path, columns.label, null=columns.null, ignore=columns.ignore, progress=advance
         )
+    return _doubted(counts)
 
 
 def summary(counts: PairCounts) -> dict[str, Any]:
