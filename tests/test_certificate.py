@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacvote import BOUNDS, CCBennett, Certificate, PairCounts, Votes, certify, count, evaluate
+from pacvote._exactmath import exact_slopes
 from pacvote.certificate import PROTOCOL, fingerprint, percent_up, vacuous
 from pacvote.concentration import mixture_slopes
-from pacvote.exact import UNIT, exact_slopes, to_integers
+from pacvote.exact import UNIT, to_integers
 from pacvote.verify import verify
 
 KEYS = ("fo", "tnd", "cctnd", "c_bound", "ccpbb")

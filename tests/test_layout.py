@@ -22,9 +22,9 @@ RANK = {
     name: rank
     for rank, names in enumerate(
         [
-            ["_files", "_inputs", "_rounding", "_text"],
+            ["_exactmath", "_files", "_inputs", "_rounding", "_text"],
             ["concentration", "_countsfile"],
-            ["kernels"],
+            ["kernels", "tilts"],
             ["_packing"],
             ["votes"],
             ["counts"],

@@ -22,8 +22,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pacvote import BOUNDS, PairCounts, Verdict, Votes, certify, count, verify
+from pacvote import _exactmath as exactmath
 from pacvote import certificate as issuer
-from pacvote import exact as numbers
 from pacvote.bounds import ccpbb
 from pacvote.certificate import ASSUMPTIONS, vacuous
 
@@ -270,10 +270,10 @@ def test_a_grid_chosen_after_the_fact_is_refused(counts, monkeypatch):
 
 
 def test_other_slopes_are_refused(counts, monkeypatch):
-    numbers._slopes.cache_clear()
-    forged(monkeypatch, numbers, "exact_slopes", lambda n, share: [Fraction(1, 4)])
+    exactmath.slope_table.cache_clear()
+    forged(monkeypatch, exactmath, "exact_slopes", lambda n, share: [Fraction(1, 4)])
     certificate = certify(counts, bound="tnd", delta=0.06)
-    numbers._slopes.cache_clear()
+    exactmath.slope_table.cache_clear()
     assert not verify(certificate, counts)
 
 

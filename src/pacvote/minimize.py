@@ -43,6 +43,7 @@ class Status(Enum):
     CONVERGED = "the entropic gap of the last convex step is below 1e-9 of the bound"
     STALLED = "no step improves the bound in floating point; the gap says what may be left"
     STOPPED = "the limit of iterations was reached; the gap says what may be left"
+    SETTLED = "the bound has weights of its own, or the prior's: none were sought"
     PRIOR = "no weights were found that beat the prior's; these are the prior's"
     VACUOUS = "no weights give a bound below 1 on this evidence; these are the prior's"
 
@@ -110,7 +111,9 @@ def minimize(
     """
     chosen = resolve(bound)
     if method == "direct":
-        return _direct(Problem.of(chosen, evidence, delta, prior), max_iter)
+        problem = Problem.of(chosen, evidence, delta, prior)
+        weights = chosen.settled(problem.evidence, problem.prior, problem.delta)
+        return _direct(problem, max_iter) if weights is None else _settled(problem, weights)
     if str(method) != "paper":
         msg = f'`method` must be "direct" or "paper", but is {method!r}'
         raise ValueError(msg)
@@ -119,6 +122,13 @@ def minimize(
         msg = f'`method="paper"` needs a bound with the paper\'s constants, such as {given}'
         raise ValueError(msg)
     return _paper(Problem.of(chosen, evidence, delta, prior), max_iter)
+
+
+def _settled(problem: Problem, weights: Floats) -> Solution:
+    outcome = problem.outcome(weights, {})
+    if outcome.value >= 1:
+        return Solution(problem.prior, 1.0, {}, Status.VACUOUS, 0, 0.0)
+    return Solution(weights, outcome.value, dict(outcome.parameters), Status.SETTLED, 0, 0.0)
 
 
 def _paper(problem: Problem, max_iter: int) -> Solution:

@@ -7,6 +7,7 @@ from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
 from pacvote.bounds.dis import Disagreement
 from pacvote.bounds.first_order import FirstOrder
+from pacvote.bounds.folds import BestVoter, Folds
 from pacvote.bounds.germain import GermainOne
 from pacvote.bounds.registry import BOUNDS, BoundValue, evaluate
 from pacvote.bounds.tandem import Tandem
@@ -14,6 +15,7 @@ from pacvote.bounds.two_moment import TwoMoment
 
 __all__ = [
     "BOUNDS",
+    "BestVoter",
     "Bound",
     "BoundValue",
     "CBound",
@@ -22,6 +24,7 @@ __all__ = [
     "CCTandem",
     "Disagreement",
     "FirstOrder",
+    "Folds",
     "GermainOne",
     "Tandem",
     "TwoMoment",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pacvote._rounding import EPS
 from pacvote.counts import PairCounts
+from pacvote.tilts import coarse
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +38,18 @@ class Sizes:
     n_voters: int
     n_single: int
     n_pair: int
+    even_single: bool = True  # all voters, or pairs, have as many rows as the least
+    even_pair: bool = True
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Vote:
+    """Weights under evaluation, with what they are weights of."""
+
+    evidence: Evidence
+    weights: Floats
+    prior: Floats
 
 
 @final
@@ -48,6 +61,7 @@ class Moments:
     divergence: float
     slack: float
     threshold: float = 0.5  # the vote errs only where voters who hold this much err
+    vote: Vote | None = None  # absent while weights are sought
 
     def upper(self, quantity: Quantity) -> float:
         """Return the quantity's empirical value, rounded up."""
@@ -64,7 +78,13 @@ class Evidence:
 
     def __init__(self, counts: PairCounts) -> None:
         self.counts = counts
-        self.sizes = Sizes(counts.n_voters, counts.n_single, counts.n_pair)
+        self.sizes = Sizes(
+            counts.n_voters,
+            counts.n_single,
+            counts.n_pair,
+            even_single=bool((counts.rows == counts.n_single).all()),
+            even_pair=bool((counts.pair_rows == counts.n_pair).all()),
+        )
         self._losses: dict[Quantity, Floats] = {}
 
     def losses(self, quantity: Quantity) -> Floats:
@@ -93,6 +113,19 @@ class Evidence:
             Quantity.SPREAD_ONE_NONE: (one, none),
         }[quantity]
         return np.asarray(left / unbiased * right)
+
+    def masses(self, order: int, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the distinct sizes, coarsened, of voters or pairs, and the weight on each."""
+        counts = self.counts
+        rows = counts.rows[None] if order == 1 else counts.pair_rows
+        least, sums = int(rows.min()), dict[int, float]()
+        for row, weight in zip(rows, [1.0] if order == 1 else weights, strict=True):
+            sizes, where = np.unique(coarse(row, least), return_inverse=True)
+            held = weight * np.bincount(where, weights=weights)
+            for size, mass in zip(sizes.tolist(), held.tolist(), strict=True):
+                sums[size] = sums.get(size, 0.0) + mass
+        kept = sorted(size for size, mass in sums.items() if mass > 0)
+        return np.array([least, *kept], float), np.array([0.0, *(sums[size] for size in kept)])
 
     def gradient(self, quantity: Quantity, weights: Floats) -> Floats:
         """Return the gradient of the quantity's posterior mean with respect to the weights."""

@@ -19,8 +19,9 @@ from pacvote.bounds.ccpbb import CCBennett
 from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
 from pacvote.bounds.dis import Disagreement
-from pacvote.bounds.evidence import Evidence, Floats
+from pacvote.bounds.evidence import Evidence, Floats, Vote
 from pacvote.bounds.first_order import FirstOrder
+from pacvote.bounds.folds import BestVoter, Folds
 from pacvote.bounds.germain import GermainOne
 from pacvote.bounds.tandem import Tandem
 from pacvote.bounds.two_moment import TwoMoment
@@ -39,6 +40,8 @@ BOUNDS: Final[dict[str, type[Bound]]] = {
         CBound,
         Disagreement,
         GermainOne,
+        Folds,
+        BestVoter,
     )
 }
 
@@ -132,7 +135,8 @@ class Problem:
         self._refuse_weight_without_prior(weights)
         quantities = self.bound.quantities
         moments, _ = self.evidence.moments(quantities, weights, self.prior)
-        moments = replace(moments, threshold=self._threshold(weights))
+        vote = Vote(self.evidence, weights, self.prior)
+        moments = replace(moments, threshold=self._threshold(weights), vote=vote)
         return self.bound.at(moments, self.evidence.sizes, self.delta, parameters)
 
     def _threshold(self, weights: Floats) -> float:

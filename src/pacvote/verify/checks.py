@@ -23,6 +23,7 @@ from .proofs import (
     mean_of,
     nats,
 )
+from .uneven import is_dual, is_mean_of_limits
 
 ASSUMPTIONS = (
     "The validation rows and the future rows are independent draws from one distribution: "
@@ -48,11 +49,14 @@ CLAIMS = {  # quantity, side and share of delta, in the order of their names
     ("ccpbb", "sharp"): "mu_tandem upper 1/2, mu_variance upper 1/2",
     ("ccskl", "sharp"): "none_errs lower 1/20, one_errs lower 1/20, tandem upper 9/10",
     ("two_moment", "sharp"): "gibbs upper 1/2, one_errs upper 1/2",
+    ("folds", "sharp"): "gibbs upper 1",
+    ("best_voter", "sharp"): "gibbs upper 1",
     ("dis", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
     ("c1", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
 }
 _BOX = [("tandem", "upper"), ("gibbs", "upper"), ("gibbs", "lower")]
 _PARAMETERS = {"cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
+_OWN = {"tilts": is_dual, "binomials": is_mean_of_limits}  # with parameters of their own
 _COVERED = {"bennett": {"mu", "gamma"}, "variance": {"mu", "lambda"}}  # by the event's grid
 
 
@@ -75,7 +79,13 @@ def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fracti
         return over / rest if above < HALF and rest > 0 and over > 0 else ONE
     if bound == "c_bound":
         return _c_bound(paper, limits, c)
-    values = {"fo": above / c, "tnd": t / c**2, "two_moment": above + more / (2 * c)}
+    values = {
+        "fo": above / c,
+        "folds": above / c,
+        "best_voter": above / c,
+        "tnd": t / c**2,
+        "two_moment": above + more / (2 * c),
+    }
     values["dis"] = (above - one / 2) / c**2 if above > one / 2 else ONE
     return values[bound]
 
@@ -147,7 +157,13 @@ def _check_weights(paper: Paper, counts: Counts) -> None:
     require(paper["claims"] or near, "weights that claim nothing must be the prior's")
 
 
-def _check_claimed(paper: Paper, _: Counts) -> None:
+def _is_even(counts: Counts, quantity: str) -> bool:
+    """Whether all voters, or pairs of voters, have as many rows as any other."""
+    step = len(counts.voters) + 1 if quantity == "gibbs" else 1
+    return len({*counts.rows[::step]}) == 1
+
+
+def _check_claimed(paper: Paper, counts: Counts) -> None:
     claims, bound = paper["claims"], paper["bound"]
     require(paper["assumptions"] == [*ASSUMPTIONS], "the assumptions are not those published")
     require(0 < paper["delta"] < 1, "delta must lie between 0 and 1")
@@ -162,7 +178,11 @@ def _check_claimed(paper: Paper, _: Counts) -> None:
         name, side, share = row.split()
         form = "mixture" if paper["constants"] == "sharp" else "kl_paper"
         form = {"mu_tandem": "bennett", "mu_variance": "variance"}.get(name, form)
-        event = {"mixture": f"{name} {side}", "kl_paper": name}.get(form, form)
+        if bound in {"folds", "best_voter"}:
+            form = "binomials"
+        elif form == "mixture" and not _is_even(counts, name):
+            form = "tilts"
+        event = {"bennett": form, "variance": form, "kl_paper": name}.get(form, f"{name} {side}")
         spent = Fraction(share) * paper["delta"] * paper["selection"]
         expected.append([event, name, side, form, spent])
     same = not claims or [[claim[name] for name in fields] for claim in claims] == expected
@@ -176,7 +196,10 @@ def _check_parameters(paper: Paper, _: Counts) -> None:
         require(claim["n_samples"] == n >= 1 + gridded, "`n_samples` is wrong, or too small")
         covered = _COVERED.get(claim["inequality"], ())
         same = claim["parameters"] == {name: paper["parameters"][name] for name in covered}
-        require(same, "the parameters of a claim are not those of the certificate")
+        require(
+            same or claim["inequality"] in _OWN,
+            "the parameters of a claim are not those of the certificate",
+        )
         require(gridded or claim["grid"] == 1, "a claim has a grid that its bound has not")
     if gridded and paper["claims"]:
         check_grids(paper)
@@ -188,9 +211,12 @@ def _check_claims(paper: Paper, counts: Counts) -> None:
         scaled = mean_of(counts, paper["weight_integers"], claim) * FINE
         mean = Fraction(ceil(scaled) if claim["side"] == "upper" else floor(scaled), FINE)
         require(claim["p_hat"] == mean, f"{name}: `p_hat` is not the mean of the evidence")
-        price = is_ceiling(claim["complexity"], nats(paper, claim), FINE)
+        nothing = claim["inequality"] == "binomials" and claim["complexity"] == 0
+        price = nothing or is_ceiling(claim["complexity"], nats(paper, claim), FINE)
         require(price, f"{name}: `complexity` is not that of weights, prior and share")
-        require(is_limit(paper, claim), f"{name}: `value` is not the tightest that is proved")
+        own = _OWN.get(claim["inequality"])
+        tight = own(paper, claim, counts) if own else is_limit(paper, claim)
+        require(tight, f"{name}: `value` is not the tightest that is proved")
 
 
 def _check_risk(paper: Paper, _: Counts) -> None:

@@ -19,6 +19,7 @@ _CERTIFICATE += "weight_integers prior_integers parameters claims n_single n_pai
 _CERTIFICATE += "evidence_sha256 assumptions version created"
 _CLAIM = "event quantity side inequality p_hat n_samples complexity share grid value parameters"
 _FRACTIONS = {"exact_risk", "delta", "selection", "p_hat", "complexity", "share", "value"}
+_EXACT = re.compile("|".join([*_FRACTIONS, "mu|lambda|gamma|nu|(tau|limit)_[0-9]+"]))
 _LISTS = {"voters", "selected_from", "weight_integers", "prior_integers", "claims", "assumptions"}
 _INTEGERS = {"protocol", "n_single", "n_pair", "n_samples", "grid"}
 _TYPES: dict[str, type] = {"parameters": dict, **dict.fromkeys(_INTEGERS, int)}
@@ -63,8 +64,7 @@ def _json(data: str | bytes) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     require(len(dict(pairs)) == len(pairs), "a key stands twice")
-    exact = _FRACTIONS | {"mu", "lambda", "gamma"}
-    return {key: _fraction(value) if key in exact else value for key, value in pairs}
+    return {key: _fraction(value) if _EXACT.fullmatch(key) else value for key, value in pairs}
 
 
 def _fraction(text: str) -> Fraction:

@@ -94,22 +94,27 @@ def nats(paper: Paper, claim: Paper) -> Any:
     return nats + ball(4 * claim["n_samples"]).log() / 2 if kl else nats
 
 
-def _mixture(claim: Paper, p: Fraction) -> Any:
-    """Return ln sum_j w_j exp(n phi_j(p, p_hat)), slopes C_j and weights w_j rebuilt.
+def slopes_of(claim: Paper) -> list[tuple[Fraction, Fraction]]:
+    """Return the slopes C_j of the mixture and their weights w_j, rebuilt.
 
     Slopes are geometric from min(1, sqrt(8 ln(1/share) / n)) to 6, each rounded to 12 bits;
     none but 1 and 6 is rational, so none is a tie. Weights go with min(1, 1.5 / C_j).
     """
-    n, sign = claim["n_samples"], -1 if claim["side"] == "upper" else 1
-    least, most = (8 * ball(1 / claim["share"]).log() / n).sqrt(), ball(6)
+    least, most = (8 * ball(1 / claim["share"]).log() / claim["n_samples"]).sqrt(), ball(6)
     width = (most / (least if above(1, least) else 1)).log()
     last = max(5, ceil(middle(width / ball(Fraction(8, 5)).log())))
     slopes = [_to_12_bits(most * (width * (i - last) / last).exp()) for i in range(last + 1)]
-    masses, total = [min(ONE, Fraction(3, 2) / slope) for slope in slopes], ball(0)
-    for mass, slope in zip(masses, slopes, strict=True):
+    masses = [min(ONE, Fraction(3, 2) / slope) for slope in slopes]
+    return [(slope, mass / sum(masses)) for slope, mass in zip(slopes, masses, strict=True)]
+
+
+def _mixture(claim: Paper, p: Fraction) -> Any:
+    """Return ln sum_j w_j exp(n phi_j(p, p_hat))."""
+    n, sign, total = claim["n_samples"], -1 if claim["side"] == "upper" else 1, ball(0)
+    for slope, mass in slopes_of(claim):
         tilt = ball(sign * slope)
         phi = tilt * ball(claim["p_hat"]) - (1 + (tilt.exp() - 1) * ball(p)).log()
-        total += ball(mass / sum(masses)) * (n * phi).exp()
+        total += ball(mass) * (n * phi).exp()
     return total.log()
 
 

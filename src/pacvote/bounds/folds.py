@@ -1,0 +1,112 @@
+"""Bounds from each voter's own exact limit: the mean of them for a vote, the least for a voter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+import numpy as np
+
+from pacvote._rounding import round_up
+from pacvote.bounds.base import (
+    Claim,
+    ClaimBound,
+    Constants,
+    Limits,
+    Outcome,
+    Parameters,
+    Resolved,
+    combine,
+    voter_limits,
+)
+from pacvote.bounds.evidence import Evidence, Floats, Quantity, Sizes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Folds(ClaimBound):
+    r"""Mean of exact limits on the voters' risks, for a few strong voters.
+
+    .. math:: L(\mathrm{MV}_\rho) \le \frac1c \sum_h \rho_h\,
+        \mathrm{BinInv}(n_h, k_h, \delta\pi_h),
+
+    c the weight of the smallest losing coalition: 2/3 for three voters of equal weight.
+
+    Guarantee
+    ---------
+    With probability at least ``1 - delta`` over the validation rows, for all weights at once.
+    Rows i.i.d.; prior fixed beforehand; each voter validated on rows it was not trained on.
+    """
+
+    constants: Constants = "sharp"
+    key: ClassVar[str] = "folds"
+    known_constants: ClassVar[tuple[str, ...]] = ("sharp",)
+    quantities: ClassVar[tuple[Quantity, ...]] = (Quantity.GIBBS,)
+
+    def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
+        """All of delta pays for the voters' limits, by the prior."""
+        return (Claim(Quantity.GIBBS, "upper", "binomials", sizes.n_single, delta),)
+
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
+        """Markov's inequality."""
+        (gibbs,) = claims
+        return combine(round_up(gibbs.value / threshold), parameters, [(gibbs, 1 / threshold)])
+
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
+        """Markov's inequality, in exact numbers."""
+        del parameters
+        return limits["gibbs", "upper"] / threshold
+
+    def settled(self, evidence: Evidence, prior: Floats, delta: Fraction) -> Floats:
+        """Return the prior's weights: chosen by the rows, one voter most often has the least."""
+        del evidence, delta
+        return prior
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BestVoter(ClaimBound):
+    r"""The least of exact limits on the voters' risks: what one voter alone would claim.
+
+    .. math:: \min_h \mathrm{BinInv}(n_h, k_h, \delta\pi_h)
+
+    Guarantee
+    ---------
+    With probability at least ``1 - delta`` over the validation rows, for all weights at once;
+    those of `minimize` are one voter's. Rows i.i.d.; prior fixed beforehand; each voter
+    validated on rows it was not trained on.
+    """
+
+    constants: Constants = "sharp"
+    key: ClassVar[str] = "best_voter"
+    known_constants: ClassVar[tuple[str, ...]] = ("sharp",)
+    quantities: ClassVar[tuple[Quantity, ...]] = (Quantity.GIBBS,)
+
+    def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
+        """All of delta pays for the voters' limits, by the prior."""
+        return Folds().claims(sizes, delta)
+
+    def put_together(
+        self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
+    ) -> Outcome:
+        """Markov's inequality; for one voter, equality."""
+        return Folds().put_together(claims, parameters, threshold)
+
+    def formula(
+        self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
+    ) -> Fraction:
+        """Markov's inequality, in exact numbers."""
+        return Folds().formula(limits, parameters, threshold)
+
+    def settled(self, evidence: Evidence, prior: Floats, delta: Fraction) -> Floats:
+        """Return the weights of the voter with the least limit."""
+        limits = voter_limits(evidence, prior, delta, np.flatnonzero(prior))
+        weights = np.zeros_like(prior)
+        weights[min(limits, key=limits.__getitem__)] = 1.0
+        return weights
