@@ -870,7 +870,7 @@ def test_a_voter_never_validated_is_named(bound):
 
 @every_bound
 def test_a_pair_without_common_rows_is_named(bound):
-    if not bound.needs_pairs:
+    if not bound.needs_pairs():
         assert 0 < evaluate(bound, lonely(0), GOOD).value < 1
     else:
         refused(["'b' and 'c'", "share", "'fo'"], bound, lonely(0), GOOD)

@@ -295,10 +295,16 @@ def _issue(
 
 
 def fingerprint(counts: PairCounts) -> str:
-    """Return the SHA-256 of the counts: the voters as JSON, then three int64 matrices."""
+    """Return the SHA-256 of the counts: the voters as JSON, then three int64 matrices.
+
+    With unlabelled rows, the matrix of disagreements and the number of those rows follow.
+    """
     digest = hashlib.sha256(json.dumps(counts.voters).encode())
     for array in (counts.pair_rows, counts.pair_errors, counts.left_errors):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    if counts.disagreements is not None:
+        for more in (counts.disagreements, np.array(counts.n_unlabelled)):
+            digest.update(np.ascontiguousarray(more, dtype="<i8").tobytes())
     return digest.hexdigest()
 
 

@@ -231,7 +231,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         bound = (
             BOUND_OF_FOLDS if (self.validation, self.bound) == ("folds", "cctnd") else self.bound
         )
-        if self.validation == "folds" and resolve(bound).needs_pairs:
+        if self.validation == "folds" and resolve(bound).needs_pairs():
             msg = (
                 f"`bound` {resolve(bound).key!r} is about pairs of voters, but no two folds share "
                 f'a row; use bound={BOUND_OF_FOLDS!r}, or validation="subsample"'
@@ -477,7 +477,7 @@ def _seeded(estimator: Any, seed: int) -> Any:
 def _why_vacuous(counts: PairCounts, bound: Bound) -> str:
     """Return why the counts bear no bound, or nothing."""
     try:
-        refuse_empty_overlaps(counts, pairs=bound.needs_pairs)
+        refuse_empty_overlaps(counts, pairs=bound.needs_pairs())
     except ValueError as error:
         return str(error)
     return ""

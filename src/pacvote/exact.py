@@ -125,6 +125,9 @@ def _pair_counts(
     counts: PairCounts, i: int, quantity: Quantity
 ) -> tuple[Integers, NDArray[np.object_]]:
     """Return, for voter i and each other, their common rows and how often the event happened."""
+    if quantity is Quantity.DISAGREEMENT and counts.disagreements is not None:
+        differ = counts.disagreements[i]
+        return np.full_like(differ, counts.n_unlabelled), differ.astype(object)
     rows = counts.pair_rows[i]
     both = counts.pair_errors[i].astype(object)
     one = (counts.left_errors[i] + counts.left_errors[:, i] - 2 * counts.pair_errors[i]).astype(

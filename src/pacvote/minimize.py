@@ -220,9 +220,7 @@ class _Landscape:
         logits = logits - logsumexp(logits, b=self.prior)
         weights = self.prior * np.exp(logits)
         problem = self.problem
-        moments, slopes = problem.evidence.moments(
-            problem.bound.quantities, self.full(weights), problem.prior
-        )
+        moments, slopes = problem.moments(self.full(weights))
         outcome = problem.bound.at(
             moments, problem.evidence.sizes, problem.delta, self.grid[choice]
         )
@@ -235,9 +233,7 @@ class _Landscape:
         if len(self.grid) == 1:
             return point
         problem = self.problem
-        moments, _ = problem.evidence.moments(
-            problem.bound.quantities, self.full(point.weights), problem.prior
-        )
+        moments, _ = problem.moments(self.full(point.weights))
         values = [
             problem.bound.at(moments, problem.evidence.sizes, problem.delta, choice).value
             for choice in self.grid

@@ -119,6 +119,8 @@ class Claim:
 
     def _uneven(self, vote: Vote) -> bool:
         sizes = vote.evidence.sizes
+        if self.quantity is Quantity.DISAGREEMENT:
+            return False
         return not (sizes.even_single if self.order == 1 else sizes.even_pair)
 
     def _tilted(self, p_hat: float, complexity: float, vote: Vote, slack: float) -> Resolved:
@@ -224,10 +226,16 @@ class Bound(ABC):
             return Fraction(1, 2)
         return Fraction(smallest_losing(weights, slack), sum(weights))
 
-    @property
-    def needs_pairs(self) -> bool:
+    def moments(self, sizes: Sizes) -> tuple[Quantity, ...]:
+        """Return the quantities that the bound looks at, given numbers of rows alone."""
+        del sizes
+        return self.quantities
+
+    def needs_pairs(self, *, unlabelled: bool = False) -> bool:
         """Whether every pair of voters must share a validation row."""
-        return any(q is not Quantity.GIBBS for q in self.quantities)
+        sizes = Sizes(1, 1, 1, n_unlabelled=int(unlabelled))
+        free = {Quantity.GIBBS, Quantity.DISAGREEMENT}
+        return not free.issuperset(self.moments(sizes))
 
     def grid(self, sizes: Sizes, delta: Fraction) -> Sequence[Parameters]:
         """Return the parameters that the minimiser must try one by one; one empty choice."""

@@ -25,6 +25,7 @@ class Quantity(Enum):
     TANDEM = "tandem"
     ONE_ERRS = "one_errs"
     NONE_ERRS = "none_errs"
+    DISAGREEMENT = "disagreement"  # on unlabelled rows
     SPREAD_BOTH_ONE = "spread_both_one"
     SPREAD_BOTH_NONE = "spread_both_none"
     SPREAD_ONE_NONE = "spread_one_none"
@@ -40,6 +41,7 @@ class Sizes:
     n_pair: int
     even_single: bool = True  # all voters, or pairs, have as many rows as the least
     even_pair: bool = True
+    n_unlabelled: int = 0
 
 
 @final
@@ -84,6 +86,7 @@ class Evidence:
             counts.n_pair,
             even_single=bool((counts.rows == counts.n_single).all()),
             even_pair=bool((counts.pair_rows == counts.n_pair).all()),
+            n_unlabelled=counts.n_unlabelled,
         )
         self._losses: dict[Quantity, Floats] = {}
 
@@ -97,6 +100,8 @@ class Evidence:
         counts = self.counts
         if quantity is Quantity.GIBBS:
             return np.asarray(counts.errors / counts.rows)
+        if quantity is Quantity.DISAGREEMENT and counts.disagreements is not None:
+            return np.asarray(counts.disagreements / counts.n_unlabelled)
         rows, both = counts.pair_rows, counts.pair_errors
         if quantity is Quantity.TANDEM:
             return np.asarray(both / rows)

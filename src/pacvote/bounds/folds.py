@@ -22,6 +22,7 @@ from pacvote.bounds.base import (
     voter_limits,
 )
 from pacvote.bounds.evidence import Evidence, Floats, Quantity, Sizes
+from pacvote.bounds.two_moment import GIBBS_AND_UNLABELLED
 
 
 @final
@@ -32,7 +33,9 @@ class Folds(ClaimBound):
     .. math:: L(\mathrm{MV}_\rho) \le \frac1c \sum_h \rho_h\,
         \mathrm{BinInv}(n_h, k_h, \delta\pi_h),
 
-    c the weight of the smallest losing coalition: 2/3 for three voters of equal weight.
+    c the weight of the smallest losing coalition: 2/3 for three voters of equal weight. Where
+    unlabelled rows were counted, half of delta pays for the probability D that two drawn voters
+    disagree on them, and D/(2c) added to the mean replaces the factor 1/c where that is less.
 
     Guarantee
     ---------
@@ -45,23 +48,35 @@ class Folds(ClaimBound):
     known_constants: ClassVar[tuple[str, ...]] = ("sharp",)
     quantities: ClassVar[tuple[Quantity, ...]] = (Quantity.GIBBS,)
 
+    def moments(self, sizes: Sizes) -> tuple[Quantity, ...]:
+        """Return the Gibbs risk and, where there are unlabelled rows, the disagreement."""
+        return self.quantities if not sizes.n_unlabelled else GIBBS_AND_UNLABELLED
+
     def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
-        """All of delta pays for the voters' limits, by the prior."""
-        return (Claim(Quantity.GIBBS, "upper", "binomials", sizes.n_single, delta),)
+        """Return the voters' limits, by the prior; unlabelled rows take half of delta."""
+        n_rows = sizes.n_unlabelled
+        share = delta / 2 if n_rows else delta
+        gibbs = Claim(Quantity.GIBBS, "upper", "binomials", sizes.n_single, share)
+        differ = Claim(Quantity.DISAGREEMENT, "upper", "mixture", n_rows, share)
+        return (gibbs, differ) if n_rows else (gibbs,)
 
     def put_together(
         self, claims: Sequence[Resolved], parameters: Parameters, threshold: float
     ) -> Outcome:
-        """Markov's inequality."""
-        (gibbs,) = claims
-        return combine(round_up(gibbs.value / threshold), parameters, [(gibbs, 1 / threshold)])
+        """Markov's inequality, or the sum of the moments."""
+        gibbs, *more = claims
+        values = [round_up(gibbs.value / threshold)]
+        values += [round_up(gibbs.value + differ.value / (2 * threshold)) for differ in more]
+        return combine(min(values), parameters, [(gibbs, 1 / threshold)], *more)
 
     def formula(
         self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
     ) -> Fraction:
-        """Markov's inequality, in exact numbers."""
+        """Markov's inequality, or the sum of the moments, in exact numbers."""
         del parameters
-        return limits["gibbs", "upper"] / threshold
+        gibbs, differ = limits["gibbs", "upper"], limits.get(("disagreement", "upper"))
+        alone = gibbs / threshold
+        return alone if differ is None else min(alone, gibbs + differ / (2 * threshold))
 
     def settled(self, evidence: Evidence, prior: Floats, delta: Fraction) -> Floats:
         """Return the prior's weights: chosen by the rows, one voter most often has the least."""
@@ -90,7 +105,7 @@ class BestVoter(ClaimBound):
 
     def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
         """All of delta pays for the voters' limits, by the prior."""
-        return Folds().claims(sizes, delta)
+        return (Claim(Quantity.GIBBS, "upper", "binomials", sizes.n_single, delta),)
 
     def put_together(
         self, claims: Sequence[Resolved], parameters: Parameters, threshold: float

@@ -19,7 +19,7 @@ from pacvote.bounds.ccpbb import CCBennett
 from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
 from pacvote.bounds.dis import Disagreement
-from pacvote.bounds.evidence import Evidence, Floats, Vote
+from pacvote.bounds.evidence import Evidence, Floats, Moments, Quantity, Vote
 from pacvote.bounds.first_order import FirstOrder
 from pacvote.bounds.folds import BestVoter, Folds
 from pacvote.bounds.germain import GermainOne
@@ -115,7 +115,8 @@ class Problem:
         """Check the inputs and count where needed."""
         share = exact_delta(delta)
         counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
-        refuse_empty_overlaps(counts, pairs=bound.needs_pairs)
+        pairs = bound.needs_pairs(unlabelled=counts.n_unlabelled > 0)
+        refuse_empty_overlaps(counts, pairs=pairs)
         m = counts.n_voters
         pi = np.full(m, 1 / m) if prior is None else simplex("prior", prior, m)
         return Problem(bound, Evidence(counts), share, pi)
@@ -133,11 +134,15 @@ class Problem:
                 msg = f"`parameters` of `{self.bound.key}` has no {name!r}; it knows: {known}"
                 raise ValueError(msg)
         self._refuse_weight_without_prior(weights)
-        quantities = self.bound.quantities
-        moments, _ = self.evidence.moments(quantities, weights, self.prior)
+        moments, _ = self.moments(weights)
         vote = Vote(self.evidence, weights, self.prior)
         moments = replace(moments, threshold=self._threshold(weights), vote=vote)
         return self.bound.at(moments, self.evidence.sizes, self.delta, parameters)
+
+    def moments(self, weights: Floats) -> tuple[Moments, dict[Quantity, Floats]]:
+        """Return the moments that the bound looks at, and their gradients."""
+        quantities = self.bound.moments(self.evidence.sizes)
+        return self.evidence.moments(quantities, weights, self.prior)
 
     def _threshold(self, weights: Floats) -> float:
         """Return the bound's threshold at ``weights`` or any that a certificate rounds them to."""

@@ -178,7 +178,7 @@ def _unfitted(
     from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
 
     strong = ensemble.startswith("vote-of")
-    if strong and resolve(bound or "fo").needs_pairs:
+    if strong and resolve(bound or "fo").needs_pairs():
         msg = (
             f"`bound` {bound!r} is about pairs of voters, but the folds of `ensemble` {ensemble} "
             "share no row; use 'fo'"

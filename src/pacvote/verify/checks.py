@@ -54,6 +54,10 @@ CLAIMS = {  # quantity, side and share of delta, in the order of their names
     ("dis", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
     ("c1", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
 }
+_UNLABELLED = {  # claims where unlabelled rows were counted
+    ("two_moment", "sharp", True): "disagreement upper 1/2, gibbs upper 1/2",
+    ("folds", "sharp", True): "disagreement upper 1/2, gibbs upper 1/2",
+}
 _BOX = [("tandem", "upper"), ("gibbs", "upper"), ("gibbs", "lower")]
 _PARAMETERS = {"cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
 _OWN = {"tilts": is_dual, "binomials": is_mean_of_limits}  # with parameters of their own
@@ -79,13 +83,10 @@ def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fracti
         return over / rest if above < HALF and rest > 0 and over > 0 else ONE
     if bound == "c_bound":
         return _c_bound(paper, limits, c)
-    values = {
-        "fo": above / c,
-        "folds": above / c,
-        "best_voter": above / c,
-        "tnd": t / c**2,
-        "two_moment": above + more / (2 * c),
-    }
+    differ = limits.get(("disagreement", "upper"), more)  # on unlabelled rows, where there are
+    both = above + differ / (2 * c)
+    values = {"fo": above / c, "best_voter": above / c, "tnd": t / c**2, "two_moment": both}
+    values["folds"] = min(above / c, both) if len(limits) > 1 else above / c
     values["dis"] = (above - one / 2) / c**2 if above > one / 2 else ONE
     return values[bound]
 
@@ -129,9 +130,22 @@ def _check_evidence(paper: Paper, counts: Counts) -> None:
             digest.update(array("q", flat[start : start + m]))
     require(paper["n_single"] == min(counts.rows[:: m + 1]), "`n_single` is wrong")
     require(paper["n_pair"] == min(counts.rows), "`n_pair` is wrong")
+    _check_unlabelled(counts)
+    if counts.n_unlabelled:
+        digest.update(array("q", counts.differ))
+        digest.update(counts.n_unlabelled.to_bytes(8, "little"))
     require(digest.hexdigest() == paper["evidence_sha256"], "the evidence has another SHA-256")
     for i in range(m):
         _check_voter(counts, i)
+
+
+def _check_unlabelled(counts: Counts) -> None:
+    """Refuse disagreements that no unlabelled rows can give."""
+    m, differ, n = len(counts.voters), counts.differ, counts.n_unlabelled
+    fits = n >= 0 and len(differ) == m * m * (n > 0)
+    fits = fits and all(0 <= x <= n for x in differ) and not any(differ[:: m + 1])
+    fits = fits and all(differ[i * m : i * m + m] == differ[i::m] for i in range(m if n else 0))
+    require(fits, "the disagreements are not of unlabelled rows")
 
 
 def _check_voter(counts: Counts, i: int) -> None:
@@ -173,14 +187,14 @@ def _check_claimed(paper: Paper, counts: Counts) -> None:
     names = _PARAMETERS.get(bound, set()) if claims else set()
     require(paper["parameters"].keys() == names, "the parameters are not those of the bound")
     fields = ("event", "quantity", "side", "inequality", "share")
-    expected = []
-    for row in CLAIMS[bound, paper["constants"]].split(", "):
+    expected, known = [], (bound, paper["constants"], counts.n_unlabelled > 0)
+    for row in (_UNLABELLED.get(known) or CLAIMS[known[:2]]).split(", "):
         name, side, share = row.split()
         form = "mixture" if paper["constants"] == "sharp" else "kl_paper"
         form = {"mu_tandem": "bennett", "mu_variance": "variance"}.get(name, form)
-        if bound in {"folds", "best_voter"}:
+        if bound in {"folds", "best_voter"} and name == "gibbs":
             form = "binomials"
-        elif form == "mixture" and not _is_even(counts, name):
+        elif form == "mixture" and name != "disagreement" and not _is_even(counts, name):
             form = "tilts"
         event = {"bennett": form, "variance": form, "kl_paper": name}.get(form, f"{name} {side}")
         spent = Fraction(share) * paper["delta"] * paper["selection"]
@@ -189,10 +203,11 @@ def _check_claimed(paper: Paper, counts: Counts) -> None:
     require(same, "events, inequalities or shares of delta are not those of the bound")
 
 
-def _check_parameters(paper: Paper, _: Counts) -> None:
+def _check_parameters(paper: Paper, counts: Counts) -> None:
     gridded = paper["bound"] == "ccpbb"
     for claim in paper["claims"]:
         n = paper["n_single" if claim["quantity"] == "gibbs" else "n_pair"]
+        n = counts.n_unlabelled if claim["quantity"] == "disagreement" else n
         require(claim["n_samples"] == n >= 1 + gridded, "`n_samples` is wrong, or too small")
         covered = _COVERED.get(claim["inequality"], ())
         same = claim["parameters"] == {name: paper["parameters"][name] for name in covered}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from importlib import import_module
 from math import ceil, floor
@@ -21,13 +21,20 @@ def mean_of(counts: Counts, weights: list[int], claim: Paper) -> Fraction:
     quantity, mu, sums = claim["quantity"], claim["parameters"].get("mu", ZERO), dict[int, int]()
     for i, weight in ((i, weight) for i, weight in enumerate(weights) if weight):
         others = weights if quantity != "gibbs" else [UNIT * (i == j) for j in range(len(weights))]
-        for w, (n, both, left, right) in zip(others, counts.lines(i), strict=True):
+        for w, (n, both, left, right) in zip(others, _lines(counts, i, quantity), strict=True):
             if w:
                 loss = _loss(quantity, mu, both, left + right - 2 * both, n)
                 sums[n] = sums.get(n, 0) + weight * w * loss
     sizes = {n: n * (n - 1 if quantity == "mu_variance" else 1) for n in sums}
     total = sum((Fraction(sums[n], sizes[n]) for n in sums), ZERO)
     return Fraction(total, (UNIT * mu.denominator) ** 2)
+
+
+def _lines(counts: Counts, i: int, quantity: str) -> Iterable[tuple[int, int, int, int]]:
+    if quantity != "disagreement":
+        return counts.lines(i)
+    m = len(counts.voters)
+    return ((counts.n_unlabelled, x, 0, 0) for x in counts.differ[i * m : i * m + m])
 
 
 def _loss(quantity: str, mu: Fraction, both: int, one: int, n: int) -> int:
