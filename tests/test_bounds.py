@@ -20,12 +20,14 @@ from pacvote import BOUNDS, CBound, CCBennett, CCTandem, PairCounts, Tandem, cou
 from pacvote.bounds.ccpbb import MU_PAPER, MU_SHARP, grids_sharp
 from pacvote.bounds.evidence import Evidence, Moments, Quantity, Sizes, divergence
 from pacvote.bounds.registry import Problem, ledger
+from pacvote.bounds.shared import SharedBound
 from pacvote.concentration import chebyshev_cantelli, mixture_slopes
 from pacvote.minimize import minimize
 
 CASES = "ade"
+PAIRS = [key for key, bound in BOUNDS.items() if not issubclass(bound, SharedBound)]
 EVERY = [
-    BOUNDS[key](constants=constants) for key in BOUNDS for constants in BOUNDS[key].known_constants
+    BOUNDS[key](constants=constants) for key in PAIRS for constants in BOUNDS[key].known_constants
 ]
 SOUND = [bound for bound in EVERY if bound.sound]
 SIDES = {"upper": 1, "lower": -1}

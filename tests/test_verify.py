@@ -21,18 +21,21 @@ from flint import ctx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pacvote import BOUNDS, PairCounts, Verdict, Votes, certify, count, verify
+from pacvote import BOUNDS, PairCounts, Verdict, Votes, certify, count, exact_shared, verify
 from pacvote import certificate as issuer
 from pacvote import exact as numbers
 from pacvote.bounds import ccpbb
-from pacvote.certificate import ASSUMPTIONS, vacuous
+from pacvote.bounds.ndraw import GRID
+from pacvote.bounds.shared import SharedBound
+from pacvote.certificate import ASSUMPTIONS, FIXED, vacuous
 
 checker = importlib.import_module("pacvote.verify")
-rules, proofs, files = (
-    importlib.import_module(f"pacvote.verify.{name}") for name in ("checks", "proofs", "files")
+rules, proofs, files, shared = (
+    importlib.import_module(f"pacvote.verify.{name}")
+    for name in ("checks", "proofs", "files", "shared")
 )
 
-KEYS = tuple(BOUNDS)
+KEYS = [key for key, bound in BOUNDS.items() if not issubclass(bound, SharedBound)]
 PROVEN = [
     BOUNDS[key](constants=constants)
     for key in KEYS
@@ -133,7 +136,9 @@ def test_the_ledger_of_each_bound_sums_to_one():
 def test_the_checker_knows_what_the_issuer_says():
     assert rules.ASSUMPTIONS == ASSUMPTIONS
     assert tuple(map(float, proofs.MUS)) == ccpbb.MU_SHARP
-    assert set(rules.CLAIMS) == {(bound.key, bound.constants) for bound in PROVEN}
+    of_rows = {(key, "sharp") for key in shared.BOUNDS}
+    assert set(rules.CLAIMS) == {(bound.key, bound.constants) for bound in PROVEN} | of_rows
+    assert (FIXED, list(GRID), exact_shared.ABOVE) == (rules.FIXED, shared.GRID, shared.ABOVE)
 
 
 # ---------------------------------------------------------------- mutations

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from math import ceil, floor
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,7 @@ def _pair_counts(
     return rows, events[quantity]
 
 
-def exact_claims(witnesses: Iterable[Witness], moments: ExactMoments) -> tuple[ExactClaim, ...]:
+def exact_claims(witnesses: Iterable[Witness], moments: Means) -> tuple[ExactClaim, ...]:
     """Recompute each witness of a bound in exact numbers; a variance comes before its mean.
 
     The claims are in the order of their names: that of the witnesses may hang on a rounding.
@@ -173,9 +173,20 @@ def _claim(
     )
 
 
-def _complexity(witness: Witness, moments: ExactMoments) -> Fraction:
-    """Return KL (twice for pairs) + ln(grid / share) + ln(2 sqrt(n)) for the paper's kl."""
-    order = 1 if witness.quantity == Quantity.GIBBS.value else 2
+class Means(Protocol):
+    """Posterior means of evidence at some weights."""
+
+    def mean(self, quantity: Quantity) -> Fraction:
+        """Return the quantity's posterior mean."""
+
+    def divergence(self) -> Decimal:
+        """Return KL(rho || pi)."""
+
+
+def _complexity(witness: Witness, moments: Means) -> Fraction:
+    """Return KL for each draw + ln(grid / share) + ln(2 sqrt(n)) for the paper's kl."""
+    draws = {"gibbs": 1, "vote": 0, "drawn": int(witness.parameters.get("draws", 0))}
+    order = draws.get(witness.quantity, 2)
     with localcontext(prec=DIGITS):
         nats = order * moments.divergence() + _decimal(witness.grid / witness.share).ln()
         if witness.inequality == "kl_paper":
@@ -183,9 +194,9 @@ def _complexity(witness: Witness, moments: ExactMoments) -> Fraction:
         return Fraction(ceil(nats * FINE), FINE)
 
 
-def _solve_mean(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
-    """Return the tightest limit on the grid that the mixture, or the kl, still proves."""
-    proves = _mixture_proves if witness.inequality == "mixture" else _kl_proves
+def _solve_mean(witness: Witness, moments: Means, _: Sequence[ExactClaim]) -> ExactClaim:
+    """Return the tightest limit on the grid that the inequality still proves."""
+    proves = _PROVES[witness.inequality]
 
     def limit(p_hat: Fraction, complexity: Fraction) -> Fraction:
         def proved(value: int) -> bool:
@@ -278,7 +289,23 @@ def _kl_proves(witness: Witness, p_hat: Fraction, complexity: Fraction, limit: F
     return witness.n_samples * nats >= _decimal(complexity)
 
 
-def _solve_variance(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
+def _binomial_proves(
+    witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction
+) -> bool:
+    """Whether -ln P(Bin(n, limit) <= k) >= complexity, k the greatest with k / n <= p_hat."""
+    n, total = witness.n_samples, Decimal(1)
+    with localcontext(prec=DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX):
+        p = _decimal(limit)
+        odds = p / (1 - p)
+        for j in range(floor(p_hat * n), 0, -1):
+            total = 1 + total * odds * (n - j + 1) / j
+        return -(n * (1 - p).ln() + total.ln()) >= _decimal(complexity)
+
+
+_PROVES = {"mixture": _mixture_proves, "kl_paper": _kl_proves, "binomial": _binomial_proves}
+
+
+def _solve_variance(witness: Witness, moments: Means, _: Sequence[ExactClaim]) -> ExactClaim:
     n = witness.n_samples
     mu, lam = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["lambda"])
     length = max(1 - mu, 1 - 2 * mu)
@@ -296,9 +323,7 @@ def _solve_variance(witness: Witness, moments: ExactMoments, _: Sequence[ExactCl
     return _claim(witness, p_hat, _complexity(witness, moments), limit)
 
 
-def _solve_bennett(
-    witness: Witness, moments: ExactMoments, before: Sequence[ExactClaim]
-) -> ExactClaim:
+def _solve_bennett(witness: Witness, moments: Means, before: Sequence[ExactClaim]) -> ExactClaim:
     n = witness.n_samples
     mu, gamma = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["gamma"])
     length = max(1 - mu, 1 - 2 * mu)
@@ -319,6 +344,7 @@ def _solve_bennett(
 _SOLVERS = {
     "mixture": _solve_mean,
     "kl_paper": _solve_mean,
+    "binomial": _solve_mean,
     "variance": _solve_variance,
     "bennett": _solve_bennett,
 }

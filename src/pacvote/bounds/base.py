@@ -158,6 +158,7 @@ class Bound(ABC):
     quantities: ClassVar[tuple[Quantity, ...]]
     parameter_names: ClassVar[tuple[str, ...]] = ()
     known_constants: ClassVar[tuple[str, ...]] = ("sharp", "paper")
+    for_fixed_weights: ClassVar[bool] = False  # weights must not depend on the rows
 
     def __post_init__(self) -> None:
         if self.constants not in self.known_constants:
@@ -190,6 +191,10 @@ class Bound(ABC):
         """Return the parameters that the minimiser must try one by one; one empty choice."""
         del sizes, delta
         return [{}]
+
+    def points(self, given: Parameters) -> Sequence[Parameters]:
+        """Return what `at` may take where these parameters are given; it finds the rest itself."""
+        return [given]
 
     @abstractmethod
     def at(

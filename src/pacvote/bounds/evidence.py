@@ -27,6 +27,8 @@ class Quantity(Enum):
     SPREAD_BOTH_ONE = "spread_both_one"
     SPREAD_BOTH_NONE = "spread_both_none"
     SPREAD_ONE_NONE = "spread_one_none"
+    VOTE = "vote"  # the weighted vote itself errs
+    DRAWN = "drawn"  # so many of so many drawn voters err
 
 
 @final
@@ -100,14 +102,29 @@ class Evidence:
         return losses if losses.ndim == 1 else 2 * (losses @ weights)
 
     def moments(
-        self, quantities: Sequence[Quantity], weights: Floats, prior: Floats
+        self,
+        quantities: Sequence[Quantity],
+        weights: Floats,
+        prior: Floats,
+        parameters: Mapping[str, float] | None = None,
     ) -> tuple[Moments, dict[Quantity, Floats]]:
-        """Return the moments at ``weights`` and their gradients."""
+        """Return the moments at ``weights`` and their gradients, for any parameters."""
+        del parameters
         gradients = {q: self.gradient(q, weights) for q in quantities}
         orders = {q: self.losses(q).ndim for q in quantities}
         values = {q: float(gradients[q] @ weights) / orders[q] for q in quantities}
         slack = 4 * (len(weights) + 8) * EPS
         return Moments(values, divergence(weights, prior), slack), gradients
+
+    def over(
+        self,
+        grid: Sequence[Mapping[str, float]],
+        quantities: Sequence[Quantity],
+        weights: Floats,
+        prior: Floats,
+    ) -> list[Moments]:
+        """Return the moments for each choice of the parameters: here the same."""
+        return [self.moments(quantities, weights, prior)[0]] * len(grid)
 
 
 def divergence(weights: Floats, prior: Floats) -> float:

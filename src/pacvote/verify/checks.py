@@ -34,6 +34,7 @@ ASSUMPTIONS = (
     "seen.",
     "The claim is about the hard vote with exactly these weights; ties may fall either way.",
 )
+FIXED = "The weights of the vote were fixed before the validation rows were seen."
 
 _THREE = "gibbs lower 1/20, gibbs upper 1/20, tandem upper 9/10"
 CLAIMS = {  # quantity, side and share of delta, in the order of their names
@@ -50,9 +51,13 @@ CLAIMS = {  # quantity, side and share of delta, in the order of their names
     ("two_moment", "sharp"): "gibbs upper 1/2, one_errs upper 1/2",
     ("dis", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
     ("c1", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
+    ("binomial", "sharp"): "vote upper 1",
+    ("ndraw", "sharp"): "drawn upper 1",
 }
 _BOX = [("tandem", "upper"), ("gibbs", "upper"), ("gibbs", "lower")]
 _PARAMETERS = {"cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
+_PARAMETERS["ndraw"] = {"draws", "erring"}
+_FORMS = {"mu_tandem": "bennett", "mu_variance": "variance", "vote": "binomial"}
 _COVERED = {"bennett": {"mu", "gamma"}, "variance": {"mu", "lambda"}}  # by the event's grid
 
 
@@ -149,7 +154,8 @@ def _check_weights(paper: Paper, counts: Counts) -> None:
 
 def _check_claimed(paper: Paper, _: Counts) -> None:
     claims, bound = paper["claims"], paper["bound"]
-    require(paper["assumptions"] == [*ASSUMPTIONS], "the assumptions are not those published")
+    expected = [*ASSUMPTIONS, FIXED] if bound == "binomial" else [*ASSUMPTIONS]
+    require(paper["assumptions"] == expected, "the assumptions are not those published")
     require(0 < paper["delta"] < 1, "delta must lie between 0 and 1")
     require(0 < paper["selection"] <= 1, "the selection must lie between 0 and 1")
     require(all(type(x) is str for x in paper["selected_from"]), "a name is no text")
@@ -157,15 +163,15 @@ def _check_claimed(paper: Paper, _: Counts) -> None:
     names = _PARAMETERS.get(bound, set()) if claims else set()
     require(paper["parameters"].keys() == names, "the parameters are not those of the bound")
     fields = ("event", "quantity", "side", "inequality", "share")
-    expected = []
+    ledger = []
     for row in CLAIMS[bound, paper["constants"]].split(", "):
         name, side, share = row.split()
         form = "mixture" if paper["constants"] == "sharp" else "kl_paper"
-        form = {"mu_tandem": "bennett", "mu_variance": "variance"}.get(name, form)
+        form = _FORMS.get(name, form)
         event = {"mixture": f"{name} {side}", "kl_paper": name}.get(form, form)
         spent = Fraction(share) * paper["delta"] * paper["selection"]
-        expected.append([event, name, side, form, spent])
-    same = not claims or [[claim[name] for name in fields] for claim in claims] == expected
+        ledger.append([event, name, side, form, spent])
+    same = not claims or [[claim[name] for name in fields] for claim in claims] == ledger
     require(same, "events, inequalities or shares of delta are not those of the bound")
 
 

@@ -63,7 +63,7 @@ def _json(data: str | bytes) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     require(len(dict(pairs)) == len(pairs), "a key stands twice")
-    exact = _FRACTIONS | {"mu", "lambda", "gamma"}
+    exact = _FRACTIONS | {"mu", "lambda", "gamma", "draws", "erring"}
     return {key: _fraction(value) if key in exact else value for key, value in pairs}
 
 

@@ -84,11 +84,12 @@ def _to_12_bits(ball: Any) -> Fraction:
 
 
 def nats(paper: Paper, claim: Paper) -> Any:
-    """Return KL(rho || pi), twice for pairs, plus ln(grid / share), and ln(2 sqrt n) for kl."""
+    """Return KL(rho || pi) for each draw, plus ln(grid / share), and ln(2 sqrt n) for kl."""
     weights, prior = paper["weight_integers"], paper["prior_integers"]
     parts = ((w, Fraction(w * sum(prior), p * UNIT)) for w, p in zip(weights, prior) if w)  # noqa: B905
     divergence = sum((w * ball(ratio).log() for w, ratio in parts), ball(0)) / UNIT
-    order = 1 if claim["quantity"] == "gibbs" else 2
+    draws = {"gibbs": 1, "vote": 0, "drawn": int(claim["parameters"].get("draws", 0))}
+    order = draws.get(claim["quantity"], 2)
     nats = order * divergence + ball(claim["grid"] / claim["share"]).log()
     kl = claim["inequality"] == "kl_paper"
     return nats + ball(4 * claim["n_samples"]).log() / 2 if kl else nats
@@ -118,6 +119,17 @@ def _kl(claim: Paper, p: Fraction) -> Any:
     return claim["n_samples"] * sum(ball(q) * ball(q / r).log() for q, r in parts if q)
 
 
+def _binomial(claim: Paper, p: Fraction) -> Any:
+    """Return -ln P(Bin(n, p) <= k), k the greatest with k / n <= p_hat."""
+    n, total, odds = claim["n_samples"], ball(1), ball(p / (1 - p))
+    for j in range(floor(claim["p_hat"] * n), 0, -1):
+        total = 1 + total * odds * (n - j + 1) / j
+    return -(n * ball(1 - p).log() + total.log())
+
+
+_LEFT = {"mixture": _mixture, "kl_paper": _kl, "binomial": _binomial}
+
+
 def _is_tightest(left: Callable[[Paper, Fraction], Any], claim: Paper) -> bool:
     """Whether the limit is proved, and one grid step nearer to p_hat is not."""
     at, upper, mean = claim["value"] * UNIT, claim["side"] == "upper", claim["p_hat"] * UNIT
@@ -138,8 +150,8 @@ def is_ceiling(number: Fraction, exact: Any, unit: int) -> bool:
 
 def is_limit(paper: Paper, claim: Paper) -> bool:
     """Whether the limit is the tightest multiple of 2^-40 that the inequality proves."""
-    if claim["inequality"] in {"mixture", "kl_paper"}:
-        return _is_tightest(_mixture if claim["inequality"] == "mixture" else _kl, claim)
+    if claim["inequality"] in _LEFT:
+        return _is_tightest(_LEFT[claim["inequality"]], claim)
     n, mu, price = claim["n_samples"], claim["parameters"]["mu"], claim["complexity"]
     length = max(1 - mu, 1 - 2 * mu)
     if claim["inequality"] == "variance":
