@@ -4,16 +4,19 @@ from pacvote.abstention import AbstentionCertificate, certify_abstention
 from pacvote.adapters import reweight, votes_of
 from pacvote.bounds import (
     BOUNDS,
+    Binomial,
     Bound,
     BoundValue,
     CBound,
     CCBennett,
     CCTandem,
     FirstOrder,
+    NDraw,
     Tandem,
     Witness,
     evaluate,
 )
+from pacvote.candidates import Candidates, certify_candidates, certify_holdout
 from pacvote.certificate import Certificate, certify
 from pacvote.costs import CostCertificate, certify_cost
 from pacvote.counts import PairCounts, count
@@ -34,17 +37,20 @@ __all__ = [
     "BOUNDS",
     "AbstentionCertificate",
     "AbstentionDisplay",
+    "Binomial",
     "Bound",
     "BoundValue",
     "BoundsDisplay",
     "CBound",
     "CCBennett",
     "CCTandem",
+    "Candidates",
     "Certificate",
     "CostCertificate",
     "FirstOrder",
     "GroupCertificate",
     "MajorityVoteClassifier",
+    "NDraw",
     "PairCounts",
     "Plan",
     "Solution",
@@ -57,8 +63,10 @@ __all__ = [
     "Witness",
     "certify",
     "certify_abstention",
+    "certify_candidates",
     "certify_cost",
     "certify_groups",
+    "certify_holdout",
     "count",
     "evaluate",
     "minimize",

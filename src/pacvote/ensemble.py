@@ -25,6 +25,7 @@ from pacvote._inputs import default_voters
 from pacvote.bags import draw_bags
 from pacvote.bounds.base import Bound
 from pacvote.bounds.registry import exact_delta, refuse_empty_overlaps, resolve
+from pacvote.bounds.shared import SharedBound
 from pacvote.certificate import Certificate, certify, vacuous
 from pacvote.counts import PairCounts, count
 from pacvote.exact import UNIT
@@ -231,6 +232,13 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         bound = (
             BOUND_OF_FOLDS if (self.validation, self.bound) == ("folds", "cctnd") else self.bound
         )
+        shared = isinstance(resolve(bound), SharedBound)
+        if shared and self.validation in {"bootstrap", "subsample", "folds"}:
+            msg = (
+                f"`bound` {resolve(bound).key!r} needs all voters on the same rows, which "
+                f"validation={self.validation!r} does not give; use validation=0.5, or 'cctnd'"
+            )
+            raise ValueError(msg)
         if self.validation == "folds" and resolve(bound).needs_pairs:
             msg = (
                 f"`bound` {resolve(bound).key!r} is about pairs of voters, but no two folds share "
@@ -249,23 +257,27 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         delta, selection = exact_delta(delta), Fraction(1, self.n_candidates_)
         chosen = resolve(bound)
         self._claim = (chosen, delta)
-        evidence = self.counts_
-        nothing = _why_vacuous(evidence, chosen)
+        evidence = self._evidence()
+        nothing = _why_vacuous(self.counts_, chosen)
         if nothing:
             msg = f"the certificate is vacuous (risk 1) and the weights are the prior's: {nothing}"
             warnings.warn(msg, UserWarning, stacklevel=4)
             certificate = vacuous(
-                evidence, bound=chosen, delta=delta, prior=self.prior, selection=selection
+                self.counts_, bound=chosen, delta=delta, prior=self.prior, selection=selection
             )
             self.solution_ = Solution(certificate.prior, 1.0, {}, Status.VACUOUS, 0, np.nan)
             return self._take(certificate)
         self.solution_ = minimize(chosen, evidence, delta=delta * selection, prior=self.prior)
         return self._take(self._certified(self.solution_.weights))
 
+    def _evidence(self) -> Votes | PairCounts:
+        """Return what the bound in use rests on."""
+        return self.votes_ if isinstance(self._claim[0], SharedBound) else self.counts_
+
     def _certified(self, weights: ArrayLike) -> Certificate:
         bound, delta = self._claim
         return certify(
-            self.counts_,
+            self._evidence(),
             bound=bound,
             delta=delta,
             weights=weights,
@@ -326,6 +338,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         dropped depends on the validation rows (a prior over the kept ones would be unsound).
         """
         check_is_fitted(self)
+        if self._claim[0].for_fixed_weights:
+            msg = "`prune` would choose weights by the rows, which `bound` forbids; use 'ndraw'"
+            raise ValueError(msg)
         if (tol is None) == (n_voters is None):
             msg = f"`tol` or `n_voters` must be given, one of them, got {tol!r} and {n_voters!r}"
             raise ValueError(msg)
