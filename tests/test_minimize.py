@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
-from pacvote import BOUNDS, Bound, CBound, CCBennett, PairCounts, Status, count, evaluate, minimize
+from pacvote import (
+    BOUNDS,
+    Bound,
+    CBound,
+    CCBennett,
+    PairCounts,
+    Status,
+    Votes,
+    count,
+    evaluate,
+    minimize,
+)
 from pacvote.bounds.shared import SharedBound
 
 RECORD = Path(__file__).parent / "golden"
@@ -343,6 +354,7 @@ def test_every_status_can_happen():
         minimize(
             BOUNDS["tnd"](constants="paper"), random_counts(7, 3000, 0), method="paper"
         ).status: "the paper's method, which has no certificate of convergence",
+        minimize("binomial", Votes.from_errors(np.eye(4, dtype=bool))).status: "given weights",
     }
     assert set(seen) == set(Status)
 

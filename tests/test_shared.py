@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from exact import ball, binomial_tail, compositions, multinomial_masses, simplex
 from pacvote import (
+    Certificate,
     MajorityVoteClassifier,
     Status,
     Votes,
@@ -28,9 +29,10 @@ from pacvote.bounds import ndraw
 from pacvote.bounds.evidence import Moments, Quantity, Sizes
 from pacvote.bounds.registry import Problem
 from pacvote.bounds.shared import Rows, vote_errors
-from pacvote.certificate import ASSUMPTIONS, FIXED
+from pacvote.certificate import ASSUMPTIONS, FIXED, vacuous
 from pacvote.exact import UNIT, to_integers
 from pacvote.exact_shared import ABOVE, ExactRows, fingerprint_rows
+from test_certificate import SCHEMA, errors_of
 from test_verify import FREE, mutations, put, text_of
 
 KEYS = ("binomial", "ndraw")
@@ -320,6 +322,17 @@ def test_many_voters_and_minimised_weights(m):
     votes = some_votes(40, m)
     for key in KEYS:
         assert verify(certify(votes, bound=key), votes).reasons == ()
+
+
+@every_key
+def test_certificates_follow_the_schema_and_load(key, tmp_path):
+    certificate = certify(some_votes(), bound=key)
+    assert list(errors_of(json.loads(certificate.to_json()), SCHEMA)) == []
+    certificate.save(tmp_path / "c.json")
+    assert Certificate.load(tmp_path / "c.json").to_json() == certificate.to_json()
+    assert f"(bound '{key}')" in str(certificate)
+    with pytest.raises(TypeError, match=r"^`bound` [^\n]*use `certify`$"):
+        vacuous(count(some_votes()), bound=key)
 
 
 @every_key

@@ -241,7 +241,11 @@ def vacuous(
     total = sum(prior_integers)
     rounded = np.array(prior_integers, dtype=np.float64) / total
     delta, selection = _short_delta(delta), _selection(selection)
-    problem = Problem.unchecked(_proven(bound), counts, delta * selection, rounded)
+    chosen = _proven(bound)
+    if isinstance(chosen, SharedBound):
+        msg = f"`bound` {chosen.key!r} claims something of any rows; use `certify`"
+        raise TypeError(msg)
+    problem = Problem.unchecked(chosen, counts, delta * selection, rounded)
     choice = selection, ()
     return _issue(problem, Fraction(1), to_integers(rounded), prior_integers, {}, (), choice)
 
