@@ -23,7 +23,7 @@ check: $(ENV)  ## format, lint and types
 	$(BIN)/mypy
 
 validity: $(ENV)  ## the slow tests: do certificates hold as often as they claim?
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow -rP
 
 bench: $(ENV)  ## time what must be fast
 	$(BIN)/python -m benchmarks

@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,19 +15,22 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
-from exact import ball, kl_ball, mixture_ball, phi_ball
+from exact import ball, binomial_tail, kl_ball, mixture_ball, phi_ball
 from pacvote import BOUNDS, CBound, CCBennett, CCTandem, PairCounts, Tandem, count, evaluate
 from pacvote.bounds.ccpbb import MU_PAPER, MU_SHARP, grids_sharp
-from pacvote.bounds.evidence import Evidence, Moments, Quantity, Sizes, divergence
+from pacvote.bounds.evidence import Evidence, Moments, Quantity, Sizes, Vote, divergence
 from pacvote.bounds.registry import Problem, ledger
+from pacvote.bounds.shared import SharedBound
 from pacvote.concentration import chebyshev_cantelli, mixture_slopes
 from pacvote.minimize import minimize
 
 CASES = "ade"
+PAIRS = [key for key, bound in BOUNDS.items() if not issubclass(bound, SharedBound)]
 EVERY = [
-    BOUNDS[key](constants=constants) for key in BOUNDS for constants in BOUNDS[key].known_constants
+    BOUNDS[key](constants=constants) for key in PAIRS for constants in BOUNDS[key].known_constants
 ]
 SOUND = [bound for bound in EVERY if bound.sound]
+SETTLED = {"folds", "best_voter"}  # with weights of their own, so that nothing is minimised
 SIDES = {"upper": 1, "lower": -1}
 
 
@@ -36,6 +39,9 @@ def name(bound):
 
 
 every_bound = pytest.mark.parametrize("bound", EVERY, ids=name)
+sought_bound = pytest.mark.parametrize(
+    "bound", [bound for bound in EVERY if bound.key not in SETTLED], ids=name
+)
 sound_bound = pytest.mark.parametrize("bound", SOUND, ids=name)
 
 
@@ -154,7 +160,7 @@ def test_a_larger_delta_gives_less(bound):
     assert values[-1] < 0.999 * values[0]
 
 
-@every_bound
+@sought_bound
 def test_weights_equal_to_the_prior_cost_no_divergence(bound):
     counts, rho = rows_of(7, 5000).counts(), weights_of(7)
     problem = Problem.of(bound, counts, 0.05, rho)
@@ -202,7 +208,7 @@ def outcome_at(bound, moments, sizes, parameters):
     return bound.at(moments, sizes, Fraction(1, 20), parameters)
 
 
-@every_bound
+@sought_bound
 @pytest.mark.parametrize(
     ("seed", "risk"), [(0, (0.05, 0.2)), (1, (0.2, 0.4)), (2, (0.01, 0.03)), (3, (0.44, 0.49))]
 )
@@ -318,13 +324,16 @@ def check_complexity(witness, counts, kl):
     n = counts.n_single if witness.quantity == "gibbs" else counts.n_pair
     assert witness.n_samples == n
     price = order * kl + (witness.grid / ball(witness.share)).log()
+    if witness.inequality == "binomials":
+        assert witness.complexity == 0  # each voter's share is its prior's
+        return
     if witness.inequality == "kl_paper":
         price += (2 * ball(n).sqrt()).log()
     assert ball(witness.complexity) >= price
     assert ball(witness.complexity) <= price + ball(1e-11)
 
 
-def check_inequality(witness):
+def check_inequality(witness, counts, rho, prior):
     p_hat, value, n = witness.p_hat, witness.value, witness.n_samples
     complexity, parameters = ball(witness.complexity), witness.parameters
     if witness.side == "upper":
@@ -338,8 +347,57 @@ def check_inequality(witness):
         assert mixture_ball(value, p_hat, n, slopes, witness.side) >= complexity
     elif witness.inequality == "kl_paper":
         assert kl_ball(p_hat, value) >= complexity / n
+    elif witness.inequality == "tilts":
+        limit = dual_ball(witness, counts, rho)
+        assert SIDES[witness.side] * (ball(value) - limit) >= 0
+    elif witness.inequality == "binomials":
+        limits = [parameters[f"limit_{i}"] for i in range(len(rho))]
+        assert ball(value) >= sum(ball(w) * ball(x) for w, x in zip(rho, limits, strict=True))
+        for limit, k, m, p in zip(limits, counts.errors, counts.rows, prior, strict=True):
+            share = ball(witness.share) * ball(p)
+            assert limit == 1 or binomial_tail(int(m), int(k), ball(limit)) <= share
     else:
         check_bennett_pair(witness, complexity, parameters)
+
+
+def dual_ball(witness, counts, rho):
+    """What the multipliers prove: nu budget + E max(L - nu U), each size by itself, in balls."""
+    sign, parameters = SIDES[witness.side], dict(witness.parameters)
+    nu = parameters.pop("nu")
+    tau = [ball(parameters[f"tau_{j}"]) for j in range(len(parameters))]
+    slopes = mixture_slopes(witness.n_samples, witness.share)
+    tilts = [ball(slope) * witness.n_samples for slope in slopes]
+    masses = [min(Fraction(1), Fraction(3, 2) / Fraction(slope)) for slope in slopes]
+    total = ball(witness.complexity)
+    for t, tilt, mass in zip(tau, tilts, masses, strict=True):
+        if t > 0:
+            total += t * (t * ball(sum(masses)) / ball(mass)).log()
+        total += sign * t * tilt * ball(witness.p_hat)
+    value = sign * ball(nu) * total
+    rows = counts.rows[None] if witness.quantity == "gibbs" else counts.pair_rows
+    outer = [1.0] if witness.quantity == "gibbs" else rho
+    by_size = {}
+    for w, line in zip(outer, rows, strict=True):
+        for v, n in zip(rho, line, strict=True):
+            by_size[int(n)] = by_size.get(int(n), 0) + ball(w) * ball(v)
+
+    def terms(n):
+        size = max(witness.n_samples, int(n) >> (s := max(0, int(n).bit_length() - 8)) << s)
+        return [(size * t, 1 - (-sign * k / size).exp()) for t, k in zip(tau, tilts, strict=True)]
+
+    for n, mass in by_size.items():
+        rates = terms(n)
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            at = (low + high) / 2
+            rise = nu * sum(float(r) * float(x) / (1 - float(x) * at) for r, x in rates)
+            low, high = (at, high) if (sign * rise < 1) == (sign > 0) else (low, at)
+        loss = ball(low)
+        slope = 1 - sign * ball(nu) * sum(r * x / (1 - x * loss) for r, x in rates)
+        gain = sum(-r * (1 - x * loss).log() for r, x in rates)
+        rest = max(sign * slope * (1 - loss), -sign * slope * loss, key=lambda x: float(x.mid()))
+        value += mass * (loss - sign * ball(nu) * gain + sign * rest)
+    return value
 
 
 def check_bennett_pair(witness, complexity, parameters):
@@ -367,7 +425,7 @@ def test_witnesses_hold_in_balls(bound, n_voters, sizes, risk):
         kl = kl_exact(rho, prior)
         for witness in found.witnesses:
             check_complexity(witness, counts, kl)
-            check_inequality(witness)
+            check_inequality(witness, counts, rho, prior)
             check_p_hat(witness, means)
         check_value(bound, found, rho)
 
@@ -406,6 +464,8 @@ def check_value(bound, found, weights):
         return
     exact = {
         "fo": lambda: Fraction(limits["gibbs", "upper"].value) / c,
+        "folds": lambda: gibbs() / c,
+        "best_voter": lambda: gibbs() / c,
         "tnd": lambda: Fraction(limits["tandem", "upper"].value) / c**2,
         "cctnd": lambda: cantelli_exact(limits, found.parameters["mu"], c),
         "c_bound": lambda: c_bound_exact(limits, bound.constants, c),
@@ -476,7 +536,14 @@ def test_no_mu_of_a_fine_grid_beats_the_one_chosen(constants, risk, size):
     best = problem.outcome(rho, {})
     assert best.parameters["mu"] < 0.5
     grid = np.concatenate([np.linspace(-3, 0.499, 500), -np.geomspace(1e-6, 1e6, 60)])
-    least = min(problem.outcome(rho, {"mu": float(mu)}).value for mu in grid)
+    moments, _ = problem.moments(rho, {})
+    moments = replace(moments, vote=Vote(problem.evidence, rho, problem.prior))
+    moments = replace(moments, threshold=float(losing_exact(bound, rho)))
+    sizes, delta = problem.evidence.sizes, problem.delta
+    limits = [claim.resolve(moments) for claim in bound.claims(sizes, delta)]  # free of mu
+    least = min(
+        bound.put_together(limits, {"mu": float(mu)}, moments.threshold).value for mu in grid
+    )
     assert min(1.0, best.value) <= least * (1 + 1e-12)
 
 
@@ -675,7 +742,9 @@ def test_weak_voters_get_no_false_certificate(seed):
         solution = minimize(bound, counts)
         for rho in (uniform, solution.weights, np.eye(50)[int(np.argmin(counts.errors))]):
             found = evaluate(bound, counts, rho)
-            assert found.value >= vote_error(tests, y, rho)
+            # an exact limit is as near the risk as the error on these rows is
+            noise = 3 * math.sqrt(0.25 / len(y)) if bound.key in SETTLED else 0.0
+            assert found.value >= vote_error(tests, y, rho) - noise
             alone = bound.counts_coalitions and max(rho) > 0.5
             assert found.value == 1.0 or alone
             mu = found.parameters.get("mu", 0.0)
@@ -810,7 +879,7 @@ def test_a_voter_never_validated_is_named(bound):
 
 @every_bound
 def test_a_pair_without_common_rows_is_named(bound):
-    if bound.key == "fo":
+    if not bound.needs_pairs():
         assert 0 < evaluate(bound, lonely(0), GOOD).value < 1
     else:
         refused(["'b' and 'c'", "share", "'fo'"], bound, lonely(0), GOOD)

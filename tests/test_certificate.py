@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacvote import BOUNDS, CCBennett, Certificate, PairCounts, Votes, certify, count, evaluate
+from pacvote._exactmath import exact_slopes
 from pacvote.certificate import PROTOCOL, fingerprint, percent_up, vacuous
 from pacvote.concentration import mixture_slopes
-from pacvote.exact import UNIT, exact_slopes, to_integers
+from pacvote.exact import UNIT, to_integers
 from pacvote.verify import verify
 
 KEYS = ("fo", "tnd", "cctnd", "c_bound", "ccpbb")
@@ -301,7 +302,9 @@ def errors_of_list(value, schema, where):
 
 
 def errors_of_object(value, schema, where):
-    known = schema.get("properties", {})
+    known = dict(schema.get("properties", {}))
+    for pattern, form in schema.get("patternProperties", {}).items():
+        known |= {name: form for name in value if re.search(pattern, name)}
     yield from (f"{where}: no {name}" for name in schema.get("required", []) if name not in value)
     for name, item in value.items():
         if name not in known:

@@ -16,6 +16,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from pacvote import BOUNDS, Certificate, MajorityVoteClassifier, PairCounts, Votes, count
+from pacvote import certify as issue
+from pacvote.bounds.shared import SharedBound
 from pacvote.cli import main
 from pacvote.cli.app import app, run
 from pacvote.cli.screen import whole
@@ -111,7 +113,10 @@ def test_certify_and_verify_from_a_table_or_its_counts(capsys, counts):
         assert verdict["unchecked"]
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
+OF_ROWS = [key for key, bound in BOUNDS.items() if issubclass(bound, SharedBound)]
+
+
+@pytest.mark.parametrize("bound", sorted(BOUNDS.keys() - {*OF_ROWS}))
 def test_every_bound_certifies(capsys, counts, bound):
     result = printed(capsys, "certify", "counts.npz", "--bound", bound, "--out", "c.json")
     assert result["bound"] == bound
@@ -201,7 +206,7 @@ MISUSE = [
     ([*FIT, "--ignore", "truth"], "`--ignore` names 'truth', which is the target"),
     ([*FIT, "--voters", "0"], "must be an integer of at least 1"),
     (["fit", "votes.parquet", "--target", "truth", "--out", "counts.npz"], "is a file; name a dir"),
-    ([*FIT, "--ensemble", "vote-of-forests", "--bound", "tnd"], "share no row; use 'fo'"),
+    ([*FIT, "--ensemble", "vote-of-forests", "--bound", "tnd"], "share no row; use 'folds'"),
     (["reproduce", "rf", "--datasets", "pendigit"], "did you mean 'Pendigits'?"),
     (["demo", "--seed", "-1"], "`--seed` must be from 0"),
     (["plan", "--expected-error", "0.1"], "`--risk` or `--n-rows` must be given, one of them"),
@@ -418,7 +423,7 @@ def test_missing_values_are_named_where_the_ensemble_does_not_take_them(capsys):
 def test_a_vote_of_strong_models(capsys):
     with threadpool_limits(1):  # threads of OpenMP spin where tests run side by side
         result = fitted(capsys, "--ensemble", "vote-of-boosters")
-    assert (result["n_voters"], result["bound"]) == (3, "fo")
+    assert (result["n_voters"], result["bound"]) == (3, "folds")
     assert printed(capsys, "predict", "m", "data.csv", "--out", "p.csv")["n_rows"] == 240
 
 
@@ -505,3 +510,50 @@ def test_a_terminal_gets_colours_unless_it_wants_none(counts, tmp_path, no_color
     assert (process.returncode, err) == (0, "")
     assert "With 95 % confidence" in shown
     assert ("\x1b[3" in shown) is not bool(no_color)
+
+
+# ---------------------------------------------------------------- bounds on shared rows
+
+
+@pytest.mark.parametrize("bound", OF_ROWS)
+def test_bounds_on_shared_rows_take_the_table(capsys, counts, bound):
+    result = printed(capsys, *CERTIFY, "--bound", bound, "--report", "r.html")
+    assert (result["bound"], result["risk"] < 0.05) == (bound, True)
+    table = ["votes.parquet", "--label", "truth"]
+    assert printed(capsys, "verify", "c.json", *table)["ok"] is True
+    frame = pl.read_parquet("votes.parquet")
+    frame.head(899).write_parquet("other.parquet")
+    assert run(["verify", "c.json", "other.parquet", "--label", "truth"]) == 1
+    frame.cast(pl.String).sample(fraction=1, shuffle=True, seed=0).write_csv("votes.csv")
+    assert run(["verify", "c.json", "votes.csv", "--label", "truth"]) == 0
+    assert "certificate" in Path("r.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    for path in ("c.json", "r.html", "other.parquet"):
+        Path(path).unlink()
+    message = refused(capsys, "certify", "counts.npz", "--bound", bound, "--out", "c.json")
+    assert "give the votes" in message
+
+
+def with_nulls(n_null):
+    """The table of `votes`, where the first judge is silent on some rows."""
+    frame = pl.read_parquet("votes.parquet").with_columns(pl.all().cast(pl.String))
+    silent = pl.when(pl.int_range(pl.len()) < n_null).then(None).otherwise(pl.col("judge 0"))
+    frame.with_columns(silent.alias("judge 0")).write_parquet("nulls.parquet")
+    return frame
+
+
+@pytest.mark.parametrize("bound", OF_ROWS)
+def test_missing_votes_on_shared_rows_are_errors_or_refused(capsys, votes, bound):
+    frame, certify = with_nulls(40), ["certify", "nulls.parquet", "--label", "truth"]
+    certify += ["--bound", bound, "--out", "c.json"]
+    assert "`--null` must say" in refused(capsys, *certify)
+    assert "count as an error" in refused(capsys, *certify, "--null", "out-of-bag")
+    result = printed(capsys, *certify, "--null", "error")
+    table = ["nulls.parquet", "--label", "truth", "--null", "error"]
+    assert printed(capsys, "verify", "c.json", *table)["ok"] is True
+    (claim,) = Certificate.load("c.json").claims
+    said = frame.drop("truth").to_numpy() != frame["truth"].to_numpy()[:, None]
+    said[:40, 0] = True
+    assert result["risk"] == issue(Votes.from_errors(said), bound=bound).risk
+    if bound == "binomial":
+        assert claim.p_hat * 900 >= int((said.sum(axis=1) >= 2).sum())

@@ -105,7 +105,7 @@ def test_the_reference_has_every_public_module():
 @pytest.mark.parametrize("key", BOUNDS)
 def test_every_bound_has_a_row_where_bounds_are_chosen(key):
     rows = (DOCS / "which.md").read_text(encoding="utf-8")
-    assert f"| {{doc}}`{key} <theory/{key}>` |" in rows or f"| `{key}` |" in rows
+    assert re.search(rf"\| \{{doc\}}`{key} <theory/\w+>` \|", rows)
 
 
 def test_links_of_the_readme_lead_somewhere():

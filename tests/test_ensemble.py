@@ -24,7 +24,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pacvote import count, evaluate
 from pacvote.adapters import reweight
-from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
+from pacvote.ensemble import MajorityVoteClassifier
+from pacvote.voters import paper_ensemble
 
 X, y = make_classification(
     400, 6, n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.1, random_state=0
@@ -90,7 +91,7 @@ def test_folds_cover_every_row_once():
     vote = small(PAIR, validation="folds", max_samples=None).fit(X, y)
     assert np.array_equal(vote.votes_.validated.sum(axis=1), np.ones(len(y)))
     assert set(vote.counts_.rows) <= {133, 134}
-    assert vote.certificate_.bound == "fo"
+    assert vote.certificate_.bound == "folds"
     with pytest.raises(ValueError, match="`bound` 'tnd' is about pairs"):
         clone(vote).set_params(bound="tnd").fit(X, y)
 

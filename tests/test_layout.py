@@ -22,9 +22,9 @@ RANK = {
     name: rank
     for rank, names in enumerate(
         [
-            ["_files", "_inputs", "_rounding", "_text"],
+            ["_exactmath", "voters", "_files", "_inputs", "_rounding", "_text"],
             ["concentration", "_countsfile"],
-            ["kernels"],
+            ["kernels", "tilts"],
             ["_packing"],
             ["votes"],
             ["counts"],
@@ -32,8 +32,10 @@ RANK = {
             ["alternation"],
             ["minimize"],
             ["exact"],
+            ["exact_shared"],
             ["_certificatefile"],
             ["certificate"],
+            ["candidates"],
             ["bags", "guards"],
             ["fitting"],
             ["_ballot", "recovery", "ensemble", "seen"],

@@ -4,16 +4,19 @@ from pacvote.abstention import AbstentionCertificate, certify_abstention
 from pacvote.adapters import reweight, votes_of
 from pacvote.bounds import (
     BOUNDS,
+    Binomial,
     Bound,
     BoundValue,
     CBound,
     CCBennett,
     CCTandem,
     FirstOrder,
+    NDraw,
     Tandem,
     Witness,
     evaluate,
 )
+from pacvote.candidates import Candidates, certify_candidates, certify_holdout
 from pacvote.certificate import Certificate, certify
 from pacvote.costs import CostCertificate, certify_cost
 from pacvote.counts import PairCounts, count
@@ -23,28 +26,32 @@ from pacvote.displays import (
     TandemDisplay,
     WeightsDisplay,
 )
-from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
+from pacvote.ensemble import MajorityVoteClassifier
 from pacvote.groups import GroupCertificate, certify_groups
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.planning import Plan, plan
 from pacvote.verify import Verdict, verify
+from pacvote.voters import paper_ensemble
 from pacvote.votes import Votes
 
 __all__ = [
     "BOUNDS",
     "AbstentionCertificate",
     "AbstentionDisplay",
+    "Binomial",
     "Bound",
     "BoundValue",
     "BoundsDisplay",
     "CBound",
     "CCBennett",
     "CCTandem",
+    "Candidates",
     "Certificate",
     "CostCertificate",
     "FirstOrder",
     "GroupCertificate",
     "MajorityVoteClassifier",
+    "NDraw",
     "PairCounts",
     "Plan",
     "Solution",
@@ -57,8 +64,10 @@ __all__ = [
     "Witness",
     "certify",
     "certify_abstention",
+    "certify_candidates",
     "certify_cost",
     "certify_groups",
+    "certify_holdout",
     "count",
     "evaluate",
     "minimize",

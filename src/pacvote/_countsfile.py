@@ -29,11 +29,16 @@ _HEADER = "header"  # JSON, as bytes
 
 
 def save(
-    path: str | os.PathLike[str], voters: tuple[str, ...], arrays: Mapping[str, NDArray[np.int64]]
+    path: str | os.PathLike[str],
+    voters: tuple[str, ...],
+    arrays: Mapping[str, NDArray[np.int64]],
+    n_unlabelled: int,
 ) -> None:
     """Write named arrays of counts."""
-    header = json.dumps({"format": _FORMAT, "version": _VERSION, "voters": voters})
-    members = {_HEADER: np.frombuffer(header.encode(), dtype=np.uint8)}
+    header: dict[str, object] = {"format": _FORMAT, "version": _VERSION, "voters": voters}
+    if n_unlabelled:
+        header["n_unlabelled"] = n_unlabelled
+    members = {_HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
     members |= {name: _smallest(array) for name, array in arrays.items()}
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as archive:
@@ -69,16 +74,15 @@ def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
 
 
 def load(
-    archive: zipfile.ZipFile, names: Sequence[str]
-) -> tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]:
-    """Read what `save` has written."""
+    archive: zipfile.ZipFile, names: Sequence[str], n_voters: int
+) -> dict[str, NDArray[np.int64]]:
+    """Read the arrays that `save` has written."""
     expected = sorted(f"{name}.npy" for name in (_HEADER, *names))
     if sorted(archive.namelist()) != expected:
         msg = f"it must hold {', '.join(expected)}"
         raise ValueError(msg)
-    voters = _voters(_read(archive, _HEADER))
-    shape = (len(voters), len(voters))
-    return voters, {name: _matrix(_read(archive, name), shape, name) for name in names}
+    shape = (n_voters, n_voters)
+    return {name: _matrix(_read(archive, name), shape, name) for name in names}
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
@@ -99,8 +103,9 @@ def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _voters(header: NDArray[Any]) -> tuple[str, ...]:
-    content = json.loads(header.tobytes())
+def load_header(archive: zipfile.ZipFile) -> tuple[tuple[str, ...], int]:
+    """Read the names of the voters and the number of unlabelled rows."""
+    content = json.loads(_read(archive, _HEADER).tobytes())
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         msg = f"its header does not say {_FORMAT!r}"
         raise ValueError(msg)
@@ -111,7 +116,11 @@ def _voters(header: NDArray[Any]) -> tuple[str, ...]:
     if not isinstance(voters, list) or not all(isinstance(name, str) for name in voters):
         msg = "its header must list the names of the voters"
         raise ValueError(msg)
-    return tuple(voters)
+    n_unlabelled = content.get("n_unlabelled", 0)
+    if type(n_unlabelled) is not int or not 0 <= n_unlabelled < 2**63:
+        msg = "its number of unlabelled rows is none"
+        raise ValueError(msg)
+    return tuple(voters), n_unlabelled
 
 
 def _matrix(array: NDArray[Any], shape: tuple[int, int], name: str) -> NDArray[np.int64]:

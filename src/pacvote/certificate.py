@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from pacvote import _certificatefile as files
 from pacvote._files import atomic_write
 from pacvote._text import card
-from pacvote.bounds.base import Bound, Limits
+from pacvote.bounds.base import Bound, Limits, Parameters
 from pacvote.bounds.evidence import Floats
 from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
+from pacvote.bounds.shared import Rows, SharedBound
 from pacvote.counts import PairCounts, count
 from pacvote.exact import (
     UNIT,
@@ -32,6 +33,7 @@ from pacvote.exact import (
     exact_parameters,
     to_integers,
 )
+from pacvote.exact_shared import ExactRows, fingerprint_rows
 from pacvote.minimize import minimize
 from pacvote.votes import Votes
 
@@ -47,6 +49,7 @@ ASSUMPTIONS = (
     "seen.",
     "The claim is about the hard vote with exactly these weights; ties may fall either way.",
 )
+FIXED = "The weights of the vote were fixed before the validation rows were seen."
 
 
 @final
@@ -187,14 +190,15 @@ def certify(
     Parameters
     ----------
     evidence : Votes or PairCounts
-        The validation rows, counted or to be counted.
+        The validation rows, counted or to be counted. ``binomial`` and ``ndraw`` need Votes.
     bound : str or Bound, default="cctnd"
         A key of ``BOUNDS`` or a bound object; it must be sound.
     delta : float or Fraction, default=0.05
         Probability with which the certificate may be wrong.
     weights : array-like of shape (n_voters,), default=None
-        Weights to certify; by default those that minimise the bound. They are rounded to
-        multiples of 2^-40, and the certificate is about the rounded ones.
+        Weights to certify; by default those that minimise the bound, and the prior for
+        ``binomial``, whose weights must not depend on the rows. They are rounded to multiples of
+        2^-40, and the certificate is about the rounded ones.
     prior : array-like of shape (n_voters,), default=None
         Weights fixed before the validation rows were seen; uniform by default.
     selection : float or Fraction, default=1
@@ -214,15 +218,17 @@ def certify(
     """
     chosen, delta, selection = _proven(bound), _short_delta(delta), _selection(selection)
     share = delta * selection
-    counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
-    prior_integers = _prior_integers(prior, counts.n_voters)
+    prior_integers = _prior_integers(prior, evidence.n_voters)
     rounded = np.array(prior_integers, dtype=np.float64) / sum(prior_integers)
+    if isinstance(evidence, Votes) and not isinstance(chosen, SharedBound):
+        evidence = count(evidence)
     if weights is None:
-        weights = minimize(chosen, counts, delta=share, prior=rounded).weights
-    integers = to_integers(simplex("weights", weights, counts.n_voters))
-    problem = Problem.of(chosen, counts, share, rounded)
+        weights = minimize(chosen, evidence, delta=share, prior=rounded).weights
+    integers = to_integers(simplex("weights", weights, evidence.n_voters))
+    problem = Problem.of(chosen, evidence, share, rounded)
     outcome = problem.outcome(np.array(integers, dtype=np.float64) / UNIT, {})
-    claims = exact_claims(outcome.witnesses, ExactMoments(counts, integers, prior_integers))
+    moments = _exact_moments(problem, integers, prior_integers, outcome.parameters)
+    claims = exact_claims(outcome.witnesses, moments)
     limits: Limits = {(claim.quantity, claim.side): claim.value for claim in claims}
     threshold = chosen.threshold(integers)
     parameters = exact_parameters(chosen, limits, outcome.parameters, threshold)
@@ -230,6 +236,14 @@ def certify(
     risk = min(Fraction(1), Fraction(ceil(value * UNIT), UNIT))
     choice = selection, tuple(map(str, selected_from))
     return _issue(problem, risk, integers, prior_integers, parameters, claims, choice)
+
+
+def _exact_moments(
+    problem: Problem, weights: Sequence[int], prior: Sequence[int], parameters: Parameters
+) -> ExactMoments | ExactRows:
+    if isinstance(problem.evidence, Rows):
+        return ExactRows(problem.evidence, weights, prior, parameters)
+    return ExactMoments(problem.evidence.counts, weights, prior)
 
 
 def vacuous(
@@ -248,7 +262,11 @@ def vacuous(
     total = sum(prior_integers)
     rounded = np.array(prior_integers, dtype=np.float64) / total
     delta, selection = _short_delta(delta), _selection(selection)
-    problem = Problem.unchecked(_proven(bound), counts, delta * selection, rounded)
+    chosen = _proven(bound)
+    if isinstance(chosen, SharedBound):
+        msg = f"`bound` {chosen.key!r} claims something of any rows; use `certify`"
+        raise TypeError(msg)
+    problem = Problem.unchecked(chosen, counts, delta * selection, rounded)
     choice = selection, ()
     return _issue(problem, Fraction(1), to_integers(rounded), prior_integers, {}, (), choice)
 
@@ -294,7 +312,7 @@ def _issue(
     claims: tuple[ExactClaim, ...],
     choice: tuple[Fraction, tuple[str, ...]],
 ) -> Certificate:
-    counts = problem.evidence.counts
+    evidence, counts = problem.evidence, problem.evidence.counts
     return Certificate(
         problem.bound.key,
         problem.bound.constants,
@@ -308,18 +326,24 @@ def _issue(
         claims,
         counts.n_single,
         counts.n_pair,
-        fingerprint(counts),
-        ASSUMPTIONS,
+        fingerprint_rows(evidence.votes) if isinstance(evidence, Rows) else fingerprint(counts),
+        (*ASSUMPTIONS, FIXED) if problem.bound.for_fixed_weights else ASSUMPTIONS,
         importlib.metadata.version("pacvote"),
         datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
 def fingerprint(counts: PairCounts) -> str:
-    """Return the SHA-256 of the counts: the voters as JSON, then three int64 matrices."""
+    """Return the SHA-256 of the counts: the voters as JSON, then three int64 matrices.
+
+    With unlabelled rows, the matrix of disagreements and the number of those rows follow.
+    """
     digest = hashlib.sha256(json.dumps(counts.voters).encode())
     for array in (counts.pair_rows, counts.pair_errors, counts.left_errors):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    if counts.disagreements is not None:
+        for more in (counts.disagreements, np.array(counts.n_unlabelled)):
+            digest.update(np.ascontiguousarray(more, dtype="<i8").tobytes())
     return digest.hexdigest()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, final, overload
 
 import numpy as np
 
 from pacvote import _countsfile
-from pacvote._inputs import check_voters, default_voters, read_only
+from pacvote._inputs import Labels, check_voters, default_voters, read_only, read_table
 from pacvote._packing import Source, pack
 from pacvote.kernels.base import Engine, kernel
 from pacvote.votes import Votes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.int64]
 
 _ARRAYS = ("pair_rows", "pair_errors", "left_errors")
+_DISAGREEMENTS = "disagreements"  # with unlabelled rows only
 
 
 @final
@@ -43,17 +44,25 @@ class PairCounts:
         Those of them on which i erred.
     voters : tuple of str
         A unique name for each voter.
+    disagreements : int64 array of shape (n_voters, n_voters), optional
+        Unlabelled rows on which voters i and j said different things.
+    n_unlabelled : int, default=0
+        Number of unlabelled rows, on which all voters voted.
     """
 
     pair_rows: Matrix
     pair_errors: Matrix
     left_errors: Matrix
     voters: tuple[str, ...]
+    disagreements: Matrix | None = None
+    n_unlabelled: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "voters", check_voters(self.voters, len(self.voters)))
         shape = (self.n_voters, self.n_voters)
-        for name in _ARRAYS:
+        if not self.n_unlabelled:
+            object.__setattr__(self, "disagreements", None)
+        for name in self._arrays:
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (np.int64, shape):
                 given = f"{getattr(array, 'dtype', type(array).__name__)} {np.shape(array)}"
@@ -78,7 +87,19 @@ class PairCounts:
         _require(left <= errors, "`left_errors` exceeds the errors of the voter")
         _require(left.diagonal() == self.errors, "`left_errors` differs from `pair_errors`")
         _require(left.T - both <= pairs - left, "errors of either voter exceed `pair_rows`")
+        if self.disagreements is not None:
+            self._check_disagreements(self.disagreements)
         _require(pairs - left <= rows - errors, "rows without error exceed those of the voter")
+
+    def _check_disagreements(self, differ: Matrix) -> None:
+        _require(differ >= 0, "`disagreements` is negative")
+        _require(differ == differ.T, "`disagreements` is not symmetric")
+        _require(differ.diagonal() == 0, "`disagreements` of a voter with itself")
+        _require(differ <= self.n_unlabelled, "`disagreements` exceeds `n_unlabelled`")
+
+    @property
+    def _arrays(self) -> tuple[str, ...]:
+        return _ARRAYS if not self.n_unlabelled else (*_ARRAYS, _DISAGREEMENTS)
 
     @classmethod
     def zero(cls, n_voters: int, voters: Sequence[str] | None = None) -> Self:
@@ -142,6 +163,7 @@ class PairCounts:
             self.pair_errors + other.pair_errors,
             self.left_errors + other.left_errors,
             self.voters,
+            *_sum_of_unlabelled(self, other),
         )
 
     def __radd__(self, other: object) -> PairCounts:
@@ -151,8 +173,9 @@ class PairCounts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PairCounts):
             return NotImplemented
-        return self.voters == other.voters and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS
+        same = (self.voters, self.n_unlabelled) == (other.voters, other.n_unlabelled)
+        return same and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in self._arrays
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -167,7 +190,8 @@ class PairCounts:
         path : path-like
             The file to write.
         """
-        _countsfile.save(path, self.voters, {name: getattr(self, name) for name in _ARRAYS})
+        arrays = {name: getattr(self, name) for name in self._arrays}
+        _countsfile.save(path, self.voters, arrays, self.n_unlabelled)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -189,8 +213,10 @@ class PairCounts:
             For anything but counts that some table of rows can give.
         """
         with _countsfile.opened(path) as archive:
-            voters, arrays = _countsfile.load(archive, _ARRAYS)
-            return cls(**arrays, voters=voters)
+            voters, n_unlabelled = _countsfile.load_header(archive)
+            names = _ARRAYS if not n_unlabelled else (*_ARRAYS, _DISAGREEMENTS)
+            arrays = _countsfile.load(archive, names, len(voters))
+            return cls(**arrays, voters=voters, n_unlabelled=n_unlabelled)
 
 
 def _require(holds: NDArray[np.bool_], problem: str) -> None:
@@ -198,6 +224,13 @@ def _require(holds: NDArray[np.bool_], problem: str) -> None:
         where = tuple(int(index) for index in np.argwhere(~holds)[0])
         msg = f"{problem} at {where}: these are not counts of rows; count again"
         raise ValueError(msg)
+
+
+def _sum_of_unlabelled(one: PairCounts, other: PairCounts) -> tuple[Matrix | None, int]:
+    if one.disagreements is None or other.disagreements is None:
+        known = other if one.disagreements is None else one
+        return known.disagreements, known.n_unlabelled
+    return one.disagreements + other.disagreements, one.n_unlabelled + other.n_unlabelled
 
 
 def _check_same_voters(ours: tuple[str, ...], theirs: tuple[str, ...]) -> None:
@@ -211,7 +244,9 @@ def _check_same_voters(ours: tuple[str, ...], theirs: tuple[str, ...]) -> None:
 
 
 @overload
-def count(votes: Votes, *, engine: Engine = "auto") -> PairCounts: ...
+def count(
+    votes: Votes, *, unlabelled: ArrayLike | None = None, engine: Engine = "auto"
+) -> PairCounts: ...
 
 
 @overload
@@ -220,6 +255,7 @@ def count(
     y: ArrayLike,
     validated: ArrayLike | None = None,
     *,
+    unlabelled: ArrayLike | None = None,
     engine: Engine = "auto",
 ) -> PairCounts: ...
 
@@ -229,6 +265,7 @@ def count(
     y: ArrayLike | None = None,
     validated: ArrayLike | None = None,
     *,
+    unlabelled: ArrayLike | None = None,
     engine: Engine = "auto",
 ) -> PairCounts:
     """Count rows and errors of all pairs of voters.
@@ -242,6 +279,9 @@ def count(
         The labels, with predictions only.
     validated : boolean array of shape (n_samples, n_voters), optional
         Where each voter was validated, with predictions only. Default: everywhere.
+    unlabelled : array of shape (n_unlabelled, n_voters), optional
+        What the voters say on rows without labels: of the same distribution, and used by no
+        voter in any way. Counted is on how many of them each two voters differ.
     engine : {"auto", "cpu", "cuda", "plain"}
         "cpu" is compiled and uses all cores, "cuda" uses an NVIDIA GPU (extra ``gpu``), "plain"
         is NumPy; "auto" takes what is there and worth its start. All give the same counts.
@@ -250,6 +290,16 @@ def count(
     -------
     PairCounts
     """
+    counts = _count_labelled(votes, y, validated, engine)
+    if unlabelled is None:
+        return counts
+    differ, n_rows = _disagreements(unlabelled, counts.voters)
+    return replace(counts, disagreements=differ, n_unlabelled=n_rows)
+
+
+def _count_labelled(
+    votes: Votes | ArrayLike, y: ArrayLike | None, validated: ArrayLike | None, engine: Engine
+) -> PairCounts:
     if isinstance(votes, Votes):
         if y is not None or validated is not None:
             msg = "`y` and `validated` are part of `votes` already, got them twice; leave them out"
@@ -263,6 +313,26 @@ def count(
     source = Source(votes, y, validated)
     errors, valid = pack(source, engine)
     return _count_bits(errors, valid, source.n_samples, source.voters, engine)
+
+
+def _disagreements(predictions: ArrayLike, voters: tuple[str, ...]) -> tuple[Matrix, int]:
+    """Count, for each pair of voters, on how many rows their predictions differ."""
+    table = read_table(predictions, "unlabelled")
+    n_rows, n_voters = table.shape
+    if n_voters != len(voters) or not n_rows:
+        msg = (
+            f"`unlabelled` must hold rows of {len(voters)} predictions, one of each voter, but "
+            f"has shape {table.shape}"
+        )
+        raise ValueError(msg)
+    codes = np.empty(table.shape, dtype=np.int64)
+    labels = Labels()
+    for columns, said in table.blocks(slice(0, n_rows)):
+        codes[:, columns] = labels.integers(said, None, "unlabelled")
+    differ = np.zeros((n_voters, n_voters), dtype=np.int64)
+    for i in range(n_voters):
+        differ[i] = (codes != codes[:, i : i + 1]).sum(axis=0)
+    return differ, n_rows
 
 
 def _count_bits(

@@ -12,10 +12,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
@@ -26,6 +22,7 @@ from pacvote._inputs import default_voters
 from pacvote.bags import draw_bags
 from pacvote.bounds.base import Bound
 from pacvote.bounds.registry import exact_delta, refuse_empty_overlaps, resolve
+from pacvote.bounds.shared import SharedBound
 from pacvote.certificate import Certificate, certify, vacuous
 from pacvote.counts import PairCounts, count
 from pacvote.exact import UNIT
@@ -43,29 +40,7 @@ from pacvote.guards import refuse_fit_params, refuse_voter, warn_of_copies
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
 
-# Folds share no row, so that the default bound, on pairs, cannot apply to them (MATH S12).
-BOUND_OF_FOLDS = "fo"
-
-
-def paper_ensemble() -> list[tuple[str, Any]]:
-    """Return the seven classifiers of the paper's heterogeneous ensemble.
-
-    Returns
-    -------
-    list of (str, classifier)
-        For ``MajorityVoteClassifier(paper_ensemble())``: linear discriminant analysis, three
-        nearest-neighbour rules, a decision tree, logistic regression and Gaussian naive Bayes,
-        with scikit-learn's defaults but for the number of iterations of the regression.
-    """
-    return [
-        ("lda", LinearDiscriminantAnalysis()),
-        ("3nn", KNeighborsClassifier(3)),
-        ("5nn", KNeighborsClassifier(5)),
-        ("5nn_distance", KNeighborsClassifier(5, weights="distance")),
-        ("tree", DecisionTreeClassifier()),
-        ("logistic", LogisticRegression(max_iter=1000)),
-        ("naive_bayes", GaussianNB()),
-    ]
+BOUND_OF_FOLDS = "folds"  # in the place of "cctnd": folds share no row, and so bear no pairs
 
 
 class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
@@ -92,7 +67,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     bound : str or Bound, default="cctnd"
         The bound that is minimised and certified, a key of ``BOUNDS`` or a bound object. Folds
         share no row and so bear no bound on pairs: with ``validation="folds"``, "cctnd" stands
-        for "fo", which the certificate names, and any other bound on pairs is refused.
+        for "folds", which the certificate names, and any other bound on pairs is refused.
     delta : float or Fraction, default=0.05
         Probability with which the certificate may be wrong.
     prior : array-like of shape (n_voters,), default=None
@@ -233,16 +208,17 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         return self.estimator
 
     def _bound(self) -> str | Bound:
-        bound = (
-            BOUND_OF_FOLDS if (self.validation, self.bound) == ("folds", "cctnd") else self.bound
-        )
-        if self.validation == "folds" and resolve(bound).needs_pairs:
-            msg = (
-                f"`bound` {resolve(bound).key!r} is about pairs of voters, but no two folds share "
-                f'a row; use bound={BOUND_OF_FOLDS!r}, or validation="subsample"'
-            )
-            raise ValueError(msg)
-        return bound
+        folds = self.validation == "folds"
+        bound = BOUND_OF_FOLDS if folds and self.bound == "cctnd" else self.bound
+        chosen = resolve(bound)
+        if isinstance(chosen, SharedBound) and isinstance(self.validation, str):
+            way = "all voters on the same rows; use validation=0.5, or 'cctnd'"
+        elif folds and chosen.needs_pairs():
+            way = f'rows that two voters share; use {BOUND_OF_FOLDS!r}, or "subsample"'
+        else:
+            return bound
+        msg = f"`bound` {chosen.key!r} with validation={self.validation!r} needs {way}"
+        raise ValueError(msg)
 
     def _weigh(self, votes: Votes, bound: str | Bound) -> Self:
         """Take votes as evidence; find weights and certify them."""
@@ -254,23 +230,27 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         delta, selection = exact_delta(delta), Fraction(1, self.n_candidates_)
         chosen = resolve(bound)
         self._claim = (chosen, delta)
-        evidence = self.counts_
-        nothing = _why_vacuous(evidence, chosen)
+        evidence = self._evidence()
+        nothing = _why_vacuous(self.counts_, chosen)
         if nothing:
             msg = f"the certificate is vacuous (risk 1) and the weights are the prior's: {nothing}"
             warnings.warn(msg, UserWarning, stacklevel=4)
             certificate = vacuous(
-                evidence, bound=chosen, delta=delta, prior=self.prior, selection=selection
+                self.counts_, bound=chosen, delta=delta, prior=self.prior, selection=selection
             )
             self.solution_ = Solution(certificate.prior, 1.0, {}, Status.VACUOUS, 0, np.nan)
             return self._take(certificate)
         self.solution_ = minimize(chosen, evidence, delta=delta * selection, prior=self.prior)
         return self._take(self._certified(self.solution_.weights))
 
+    def _evidence(self) -> Votes | PairCounts:
+        """Return what the bound in use rests on."""
+        return self.votes_ if isinstance(self._claim[0], SharedBound) else self.counts_
+
     def _certified(self, weights: ArrayLike) -> Certificate:
         bound, delta = self._claim
         return certify(
-            self.counts_,
+            self._evidence(),
             bound=bound,
             delta=delta,
             weights=weights,
@@ -331,6 +311,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         dropped depends on the validation rows (a prior over the kept ones would be unsound).
         """
         check_is_fitted(self)
+        if self._claim[0].for_fixed_weights:
+            msg = "`prune` would choose weights by the rows, which `bound` forbids; use 'ndraw'"
+            raise ValueError(msg)
         if (tol is None) == (n_voters is None):
             msg = f"`tol` or `n_voters` must be given, one of them, got {tol!r} and {n_voters!r}"
             raise ValueError(msg)
@@ -488,7 +471,7 @@ def _seeded(estimator: Any, seed: int) -> Any:
 def _why_vacuous(counts: PairCounts, bound: Bound) -> str:
     """Return why the counts bear no bound, or nothing."""
     try:
-        refuse_empty_overlaps(counts, pairs=bound.needs_pairs)
+        refuse_empty_overlaps(counts, pairs=bound.needs_pairs())
     except ValueError as error:
         return str(error)
     return ""

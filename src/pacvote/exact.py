@@ -9,24 +9,25 @@ weights give the same certificate, and a looser number is not one that was issue
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
-from functools import cache
 from math import ceil, floor
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pacvote._exactmath import DIGITS, decimal, dual_value, slope_table, tail_is_at_most
 from pacvote.bounds.base import Bound, Limits, Side, Witness
 from pacvote.bounds.evidence import Quantity
 from pacvote.counts import PairCounts
+from pacvote.tilts import coarse
 
 Integers = NDArray[np.int64]
 
-DIGITS = 60
 FINE = 2**60  # empirical means and complexities are multiples of 1 / FINE
+NO_TIE = 1 - Fraction(1, 3 * 2**60)  # of a share of delta: no binomial tail at a limit equals it
 UNIT = 2**40  # weights and limits are multiples of 1 / UNIT
 
 
@@ -96,6 +97,20 @@ class ExactMoments:
             self.total**2
         )
 
+    def masses(self, quantity: Quantity) -> dict[int, Fraction]:
+        """Return the weight of voters, or pairs, on each coarse number of rows."""
+        counts, held = self.counts, [i for i, weight in enumerate(self.weights) if weight]
+        single = quantity is Quantity.GIBBS
+        rows = counts.rows[None] if single else counts.pair_rows[held]
+        weights = np.array([self.weights[i] for i in held], dtype=object)
+        sums: dict[int, int] = {}
+        for row, weight in zip(rows, [1] if single else weights, strict=True):
+            sizes, where = np.unique(coarse(row[held], int(rows.min())), return_inverse=True)
+            for at, size in enumerate(sizes.tolist()):
+                sums[size] = sums.get(size, 0) + weight * weights[where == at].sum()
+        total = self.total if single else self.total**2
+        return {size: Fraction(sums[size], total) for size in sorted(sums)}
+
     def divergence(self) -> Decimal:
         """Return KL(rho || pi) to some 50 digits."""
         with localcontext(prec=DIGITS):
@@ -111,6 +126,9 @@ def _pair_counts(
     counts: PairCounts, i: int, quantity: Quantity
 ) -> tuple[Integers, NDArray[np.object_]]:
     """Return, for voter i and each other, their common rows and how often the event happened."""
+    if quantity is Quantity.DISAGREEMENT and counts.disagreements is not None:
+        differ = counts.disagreements[i]
+        return np.full_like(differ, counts.n_unlabelled), differ.astype(object)
     rows = counts.pair_rows[i]
     both = counts.pair_errors[i].astype(object)
     one = (counts.left_errors[i] + counts.left_errors[:, i] - 2 * counts.pair_errors[i]).astype(
@@ -128,7 +146,7 @@ def _pair_counts(
     return rows, events[quantity]
 
 
-def exact_claims(witnesses: Iterable[Witness], moments: ExactMoments) -> tuple[ExactClaim, ...]:
+def exact_claims(witnesses: Iterable[Witness], moments: Means) -> tuple[ExactClaim, ...]:
     """Recompute each witness of a bound in exact numbers; a variance comes before its mean.
 
     The claims are in the order of their names: that of the witnesses may hang on a rounding.
@@ -173,19 +191,30 @@ def _claim(
     )
 
 
-def _complexity(witness: Witness, moments: ExactMoments) -> Fraction:
-    """Return KL (twice for pairs) + ln(grid / share) + ln(2 sqrt(n)) for the paper's kl."""
-    order = 1 if witness.quantity == Quantity.GIBBS.value else 2
+class Means(Protocol):
+    """Posterior means of evidence at some weights."""
+
+    def mean(self, quantity: Quantity) -> Fraction:
+        """Return the quantity's posterior mean."""
+
+    def divergence(self) -> Decimal:
+        """Return KL(rho || pi)."""
+
+
+def _complexity(witness: Witness, moments: Means) -> Fraction:
+    """Return KL for each draw + ln(grid / share) + ln(2 sqrt(n)) for the paper's kl."""
+    draws = {"gibbs": 1, "vote": 0, "drawn": int(witness.parameters.get("draws", 0))}
+    order = draws.get(witness.quantity, 2)
     with localcontext(prec=DIGITS):
-        nats = order * moments.divergence() + _decimal(witness.grid / witness.share).ln()
+        nats = order * moments.divergence() + decimal(witness.grid / witness.share).ln()
         if witness.inequality == "kl_paper":
             nats += Decimal(4 * witness.n_samples).ln() / 2
         return Fraction(ceil(nats * FINE), FINE)
 
 
-def _solve_mean(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
-    """Return the tightest limit on the grid that the mixture, or the kl, still proves."""
-    proves = _mixture_proves if witness.inequality == "mixture" else _kl_proves
+def _solve_mean(witness: Witness, moments: Means, _: Sequence[ExactClaim]) -> ExactClaim:
+    """Return the tightest limit on the grid that the inequality still proves."""
+    proves = _PROVES[witness.inequality]
 
     def limit(p_hat: Fraction, complexity: Fraction) -> Fraction:
         def proved(value: int) -> bool:
@@ -223,50 +252,15 @@ def _mixture_proves(
     witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction
 ) -> bool:
     """Whether ln sum_j w_j exp(n phi_j(limit, p_hat)) >= complexity."""
-    n, q, p = witness.n_samples, _decimal(p_hat), _decimal(limit)
+    n, q, p = witness.n_samples, decimal(p_hat), decimal(limit)
     sign = -1 if witness.side == "upper" else 1
     exponents = []
-    for slope, mass, power in _slopes(n, witness.share, sign):
+    for slope, mass, power in slope_table(n, witness.share, sign):
         inside = 1 + (power - 1) * p
         exponents.append((mass, n * (sign * slope * q - inside.ln())))
     top = max(exponent for _, exponent in exponents)
     total = sum(mass * (exponent - top).exp() for mass, exponent in exponents)
-    return Decimal(total).ln() + top >= _decimal(complexity)
-
-
-@cache
-def _slopes(n: int, share: Fraction, sign: int) -> list[tuple[Decimal, Decimal, Decimal]]:
-    """Return each slope C, its weight, and e^(sign C)."""
-    slopes = exact_slopes(n, share)
-    masses = [min(Fraction(1), Fraction(3, 2) / c) for c in slopes]
-    with localcontext(prec=DIGITS):
-        return [
-            (_decimal(c), _decimal(mass / sum(masses)), (sign * _decimal(c)).exp())
-            for c, mass in zip(slopes, masses, strict=True)
-        ]
-
-
-def exact_slopes(n: int, share: Fraction) -> list[Fraction]:
-    """Return what `mixture_slopes` approximates in floats, whatever a machine's libm.
-
-    No value but the ends 1 and 6 is rational, so none is a tie and all have one rounding.
-    """
-    with localcontext(prec=DIGITS):
-        most = Decimal(6)
-        least = min(Decimal(1), (8 * _decimal(1 / share).ln() / n).sqrt())
-        width = (most / least).ln()
-        count = max(6, 1 + ceil(width / Decimal("1.6").ln()))
-        return [
-            _to_12_bits(most * (width * (i + 1 - count) / (count - 1)).exp()) for i in range(count)
-        ]
-
-
-def _to_12_bits(value: Decimal) -> Fraction:
-    exact = Fraction(value)
-    exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
-    exponent += exact >= Fraction(2) ** exponent  # 2^(exponent - 1) <= exact < 2^exponent
-    unit = Fraction(2) ** (exponent - 12)
-    return round(exact / unit) * unit
+    return Decimal(total).ln() + top >= decimal(complexity)
 
 
 def _kl_proves(witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction) -> bool:
@@ -274,11 +268,27 @@ def _kl_proves(witness: Witness, p_hat: Fraction, complexity: Fraction, limit: F
     if limit in {0, 1}:
         return p_hat != limit
     parts = ((p_hat, limit), (1 - p_hat, 1 - limit))
-    nats = sum(_decimal(q) * _decimal(q / p).ln() for q, p in parts if q)
-    return witness.n_samples * nats >= _decimal(complexity)
+    nats = sum(decimal(q) * decimal(q / p).ln() for q, p in parts if q)
+    return witness.n_samples * nats >= decimal(complexity)
 
 
-def _solve_variance(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
+def _binomial_proves(
+    witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction
+) -> bool:
+    """Whether -ln P(Bin(n, limit) <= k) >= complexity, k the greatest with k / n <= p_hat."""
+    n, total = witness.n_samples, Decimal(1)
+    with localcontext(prec=DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX):
+        p = decimal(limit)
+        odds = p / (1 - p)
+        for j in range(floor(p_hat * n), 0, -1):
+            total = 1 + total * odds * (n - j + 1) / j
+        return -(n * (1 - p).ln() + total.ln()) >= decimal(complexity)
+
+
+_PROVES = {"mixture": _mixture_proves, "kl_paper": _kl_proves, "binomial": _binomial_proves}
+
+
+def _solve_variance(witness: Witness, moments: Means, _: Sequence[ExactClaim]) -> ExactClaim:
     n = witness.n_samples
     mu, lam = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["lambda"])
     length = max(1 - mu, 1 - 2 * mu)
@@ -296,9 +306,7 @@ def _solve_variance(witness: Witness, moments: ExactMoments, _: Sequence[ExactCl
     return _claim(witness, p_hat, _complexity(witness, moments), limit)
 
 
-def _solve_bennett(
-    witness: Witness, moments: ExactMoments, before: Sequence[ExactClaim]
-) -> ExactClaim:
+def _solve_bennett(witness: Witness, moments: Means, before: Sequence[ExactClaim]) -> ExactClaim:
     n = witness.n_samples
     mu, gamma = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["gamma"])
     length = max(1 - mu, 1 - 2 * mu)
@@ -307,7 +315,7 @@ def _solve_bennett(
 
     def limit(mean: Fraction, complexity: Fraction) -> Fraction:
         with localcontext(prec=DIGITS):
-            x = _decimal(gamma * length)
+            x = decimal(gamma * length)
             rise = Fraction(x.exp() - x - 1) / (gamma * length**2)
             value = mean + rise * variance + complexity / (gamma * n)
             return _round(value, UNIT, "upper")
@@ -316,9 +324,67 @@ def _solve_bennett(
     return _claim(witness, p_hat, _complexity(witness, moments), limit)
 
 
-_SOLVERS = {
+def _solve_tilts(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
+    """Return the dual's value at the witness's multipliers."""
+    parameters, n = witness.parameters, witness.n_samples
+    sign = 1 if witness.side == "upper" else -1
+    names = [name for name in parameters if name != "nu"]
+
+    def limit(p_hat: Fraction, complexity: Fraction) -> Fraction:
+        if not names:
+            return Fraction(1 if sign > 0 else 0)
+        with localcontext(prec=DIGITS):
+            nu, tau = Decimal(parameters["nu"]), [Decimal(parameters[name]) for name in names]
+            table = slope_table(n, witness.share, sign)
+            tilts = [n * slope for slope, _, _ in table]
+            budget = decimal(complexity)
+            for share, (slope, mass, _) in zip(tau, table, strict=True):
+                price = share * (share / mass).ln() if share else 0
+                budget += price + sign * share * n * slope * decimal(p_hat)
+            masses = moments.masses(Quantity(witness.quantity))
+            value = Fraction(dual_value(sign, budget, masses, (nu, tau, tilts)))
+        return min(Fraction(1), max(Fraction(0), _round(value, UNIT, witness.side)))
+
+    p_hat = moments.mean(Quantity(witness.quantity))
+    return _claim(witness, p_hat, _complexity(witness, moments), limit)
+
+
+def _solve_binomials(
+    witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]
+) -> ExactClaim:
+    """Return the mean of each voter's own limit, at its prior's share of the event's."""
+    counts, total = moments.counts, Fraction(0)
+    limits: dict[str, Fraction] = {}
+    for i, weight in enumerate(moments.weights):
+        if weight:
+            n, k = int(counts.rows[i]), int(counts.errors[i])
+            share = witness.share * NO_TIE * Fraction(moments.prior[i], moments.prior_total)
+            limits[f"limit_{i}"] = limit = _binomial(n, k, share, witness.parameters[f"limit_{i}"])
+            total += weight * limit / moments.total
+    p_hat, value = moments.mean(Quantity.GIBBS), _round(total, UNIT, "upper")
+    claim = _claim(witness, p_hat, Fraction(0), lambda *_: value)
+    return replace(claim, parameters=limits)
+
+
+def _binomial(n: int, k: int, share: Fraction, guess: float) -> Fraction:
+    """Return the least multiple of 2^-40 at which k errors or fewer are as rare as the share."""
+    if k == n:
+        return Fraction(1)
+    inner = k * UNIT // n + 1
+    steps = _first(
+        lambda x: tail_is_at_most(share, n, k, Fraction(inner + x, UNIT)),
+        round(guess * UNIT) - inner,
+        UNIT - inner,
+    )
+    return Fraction(inner + steps, UNIT)
+
+
+_SOLVERS: dict[str, Callable[..., ExactClaim]] = {
+    "tilts": _solve_tilts,
+    "binomials": _solve_binomials,
     "mixture": _solve_mean,
     "kl_paper": _solve_mean,
+    "binomial": _solve_mean,
     "variance": _solve_variance,
     "bennett": _solve_bennett,
 }
@@ -326,7 +392,3 @@ _SOLVERS = {
 
 def _round(value: Fraction, unit: int, side: Side) -> Fraction:
     return Fraction((ceil if side == "upper" else floor)(value * unit), unit)
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)

@@ -29,6 +29,7 @@ from pacvote.alternation import alternate
 from pacvote.bounds.base import Bound, Outcome, Parameters
 from pacvote.bounds.evidence import Floats
 from pacvote.bounds.registry import Problem, resolve, simplex
+from pacvote.bounds.shared import SharedBound
 from pacvote.counts import PairCounts
 from pacvote.votes import Votes
 
@@ -43,7 +44,9 @@ class Status(Enum):
     CONVERGED = "the entropic gap of the last convex step is below 1e-9 of the bound"
     STALLED = "no step improves the bound in floating point; the gap says what may be left"
     STOPPED = "the limit of iterations was reached; the gap says what may be left"
+    SETTLED = "the bound has weights of its own, or the prior's: none were sought"
     PRIOR = "no weights were found that beat the prior's; these are the prior's"
+    FIXED = "the bound is for weights fixed beforehand; these are the prior's"
     VACUOUS = "no weights give a bound below 1 on this evidence; these are the prior's"
 
 
@@ -105,12 +108,15 @@ def minimize(
     Returns
     -------
     Solution
-        Never worse than the prior's weights. Sharp bounds are minimised at the threshold 1/2,
-        and valued at that of the weights found.
+        Never worse than the prior's weights; these themselves for a bound that holds for weights
+        fixed beforehand only. Sharp bounds are minimised at the threshold 1/2, and valued at that
+        of the weights found.
     """
     chosen = resolve(bound)
     if method == "direct":
-        return _direct(Problem.of(chosen, evidence, delta, prior), max_iter)
+        problem = Problem.of(chosen, evidence, delta, prior)
+        weights = chosen.settled(problem.evidence, problem.prior, problem.delta)
+        return _direct(problem, max_iter) if weights is None else _settled(problem, weights)
     if str(method) != "paper":
         msg = f'`method` must be "direct" or "paper", but is {method!r}'
         raise ValueError(msg)
@@ -119,6 +125,15 @@ def minimize(
         msg = f'`method="paper"` needs a bound with the paper\'s constants, such as {given}'
         raise ValueError(msg)
     return _paper(Problem.of(chosen, evidence, delta, prior), max_iter)
+
+
+def _settled(problem: Problem, weights: Floats) -> Solution:
+    fixed = problem.bound.for_fixed_weights
+    outcome = problem.outcome(weights, {})
+    if outcome.value >= 1 and not fixed:
+        return Solution(problem.prior, 1.0, {}, Status.VACUOUS, 0, 0.0)
+    status, value = Status.FIXED if fixed else Status.SETTLED, min(1.0, outcome.value)
+    return Solution(weights, value, dict(outcome.parameters), status, 0, 0.0)
 
 
 def _paper(problem: Problem, max_iter: int) -> Solution:
@@ -141,6 +156,9 @@ def _paper(problem: Problem, max_iter: int) -> Solution:
 def _direct(problem: Problem, max_iter: int) -> Solution:
     landscape = _Landscape.of(problem)
     start = landscape.best_choice(landscape.point(np.zeros(landscape.support.sum()), 0))
+    if isinstance(problem.bound, SharedBound):
+        best, n_iter = landscape.sweep(start, max_iter)
+        return landscape.solution(best, start, n_iter, max_iter)
     best, n_iter = landscape.best_from([start.logits, start.target()], start, max_iter)
     if best.value >= 1:  # both may have begun on a plateau
         best, more = landscape.best_from([landscape.tilted(start)], best, max_iter)
@@ -210,9 +228,7 @@ class _Landscape:
         logits = logits - logsumexp(logits, b=self.prior)
         weights = self.prior * np.exp(logits)
         problem = self.problem
-        moments, slopes = problem.evidence.moments(
-            problem.bound.quantities, self.full(weights), problem.prior
-        )
+        moments, slopes = problem.moments(self.full(weights), self.grid[choice])
         outcome = problem.bound.at(
             moments, problem.evidence.sizes, problem.delta, self.grid[choice]
         )
@@ -225,12 +241,10 @@ class _Landscape:
         if len(self.grid) == 1:
             return point
         problem = self.problem
-        moments, _ = problem.evidence.moments(
-            problem.bound.quantities, self.full(point.weights), problem.prior
-        )
+        each = problem.over(self.grid, self.full(point.weights))
         values = [
             problem.bound.at(moments, problem.evidence.sizes, problem.delta, choice).value
-            for choice in self.grid
+            for moments, choice in zip(each, self.grid, strict=True)
         ]
         return self.point(point.logits, int(np.argmin(values)))
 
@@ -267,6 +281,16 @@ class _Landscape:
                     if other.value < point.value * (1 - GAP):
                         point, improved = other, True
         return point, n_iter
+
+    def sweep(self, start: _Point, max_iter: int) -> tuple[_Point, int]:
+        """Go through a short grid, a few steps for each choice from where the last one ended."""
+        point, best, n_iter = start, start, 0
+        for choice in range(len(self.grid)):
+            point, steps = self.quasi_newton(self.point(point.logits, choice), min(10, max_iter))
+            n_iter += steps
+            best = point if point.value < best.value else best
+        found, steps = self.quasi_newton(best, min(100, max_iter))
+        return found, n_iter + steps
 
     def descend(self, point: _Point, max_iter: int) -> tuple[_Point, int]:
         """Minimise with the choice of parameters held: mirror steps, then L-BFGS on logits.

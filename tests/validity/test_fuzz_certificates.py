@@ -16,7 +16,8 @@ NAMES = importlib.import_module("pacvote.verify.files").NAMES
 rules = importlib.import_module("pacvote.verify.checks")
 pytestmark = pytest.mark.slow
 
-PROVEN = [BOUNDS[key](constants=constants) for key, constants in rules.CLAIMS]
+OF_ROWS = importlib.import_module("pacvote.verify.shared").BOUNDS
+PROVEN = [BOUNDS[key](constants=form) for key, form in rules.CLAIMS if key not in OF_ROWS]
 CASES = 20_000
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
+from pacvote.ensemble import MajorityVoteClassifier
+from pacvote.voters import paper_ensemble
 
 DELTA = 0.05
 DRAWS = 200

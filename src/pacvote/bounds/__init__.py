@@ -1,19 +1,24 @@
 """The bounds, one file each; `base` says what a bound is, `registry` finds it by its key."""
 
 from pacvote.bounds.base import Bound, Witness
+from pacvote.bounds.binomial import Binomial
 from pacvote.bounds.c_bound import CBound
 from pacvote.bounds.ccpbb import CCBennett
 from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
 from pacvote.bounds.dis import Disagreement
 from pacvote.bounds.first_order import FirstOrder
+from pacvote.bounds.folds import BestVoter, Folds
 from pacvote.bounds.germain import GermainOne
+from pacvote.bounds.ndraw import NDraw
 from pacvote.bounds.registry import BOUNDS, BoundValue, evaluate
 from pacvote.bounds.tandem import Tandem
 from pacvote.bounds.two_moment import TwoMoment
 
 __all__ = [
     "BOUNDS",
+    "BestVoter",
+    "Binomial",
     "Bound",
     "BoundValue",
     "CBound",
@@ -22,7 +27,9 @@ __all__ = [
     "CCTandem",
     "Disagreement",
     "FirstOrder",
+    "Folds",
     "GermainOne",
+    "NDraw",
     "Tandem",
     "TwoMoment",
     "Witness",

@@ -8,20 +8,23 @@ how it puts them together; evaluation, gradients and minimisation follow from th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Literal, final
 
+import numpy as np
+
 from pacvote import concentration as on
-from pacvote._rounding import ln_inverse_upper, round_up
+from pacvote._rounding import ln_inverse_upper, round_down, round_up
 from pacvote.bounds.coalition import smallest_losing
-from pacvote.bounds.evidence import Moments, Quantity, Sizes
+from pacvote.bounds.evidence import Counted, Floats, Moments, Quantity, Sizes, Vote
+from pacvote.tilts import tilted
 
 Parameters = Mapping[str, float]
 Limits = Mapping[tuple[str, str], Fraction]  # by quantity and side
 Side = Literal["upper", "lower"]
-Inequality = Literal["mixture", "kl_paper"]
+Inequality = Literal["mixture", "kl_paper", "binomials"]
 Constants = Literal["sharp", "paper"]
 
 
@@ -67,8 +70,10 @@ class Resolved:
 class Claim:
     r"""A one-sided limit on a posterior mean, for all weights at once, and its share of delta.
 
-    ``mixture`` is the mixture of slopes, one event for each side; ``kl_paper`` is PAC-Bayes-kl
-    with 2 sqrt(n), one event for both sides.
+    ``mixture`` is the mixture of slopes, one event for each side, which at given weights becomes
+    ``tilts`` where numbers of rows differ; ``kl_paper`` is PAC-Bayes-kl with 2 sqrt(n), one event
+    for both sides; ``binomials`` is the mean of the voters' exact limits, each at its prior's
+    share.
     """
 
     quantity: Quantity
@@ -81,19 +86,23 @@ class Claim:
     def event(self) -> str:
         """The event whose failure the share pays for."""
         name = self.quantity.value
-        return f"{name} {self.side}" if self.inequality == "mixture" else name
+        return name if self.inequality == "kl_paper" else f"{name} {self.side}"
 
     def complexity(self, kl_divergence: float) -> float:
         """Return KL(rho || pi), twice for pairs, plus ln(1/share) and what the form adds."""
-        order = 1 if self.quantity is Quantity.GIBBS else 2
         extra = on.ln_xi_paper(self.n_samples) if self.inequality == "kl_paper" else 0.0
-        return round_up(order * kl_divergence + extra + ln_inverse_upper(self.share))
+        return round_up(self.order * kl_divergence + extra + ln_inverse_upper(self.share))
 
     def resolve(self, moments: Moments) -> Resolved:
         """Return the limit at these moments."""
         upper = self.side == "upper"
         p_hat = moments.upper(self.quantity) if upper else moments.lower(self.quantity)
         complexity, n = self.complexity(moments.divergence), self.n_samples
+        vote = moments.vote
+        if self.inequality == "binomials":
+            return self._binomials(p_hat, vote, moments.slack)
+        if self.inequality == "mixture" and vote is not None and self._uneven(vote):
+            return self._tilted(p_hat, complexity, vote, moments.slack)
         if self.inequality == "mixture":
             value, by_p, by_c = self._mixture(p_hat, complexity)
         else:
@@ -101,8 +110,44 @@ class Claim:
             value = solve(p_hat, complexity, n)
             by_p, by_budget = on.kl_inverse_slopes(p_hat, value)
             by_c = by_budget / n
-        order = 1 if self.quantity is Quantity.GIBBS else 2
-        return Resolved(self._witness(p_hat, complexity, value), by_p, order * by_c)
+        return Resolved(self._witness(p_hat, complexity, value), by_p, self.order * by_c)
+
+    @property
+    def order(self) -> int:
+        """Of how many drawn voters the quantity is."""
+        return 1 if self.quantity is Quantity.GIBBS else 2
+
+    def _uneven(self, vote: Vote) -> bool:
+        sizes = vote.evidence.sizes
+        if self.quantity is Quantity.DISAGREEMENT:
+            return False
+        return not (sizes.even_single if self.order == 1 else sizes.even_pair)
+
+    def _tilted(self, p_hat: float, complexity: float, vote: Vote, slack: float) -> Resolved:
+        """Return the limit by equal tilts, where the numbers of rows differ."""
+        sizes, masses = vote.evidence.masses(self.order, vote.weights)
+        slopes = on.mixture_slopes(self.n_samples, self.share)
+        masses = masses * (1 + slack)
+        found = tilted(self.side, p_hat, complexity, sizes, masses, slopes)
+        tau = {f"tau_{j}": float(share) for j, share in enumerate(found.tau)}
+        witness = self._witness(p_hat, complexity, found.value)
+        witness = replace(witness, inequality="tilts", parameters={"nu": found.nu, **tau})
+        return Resolved(witness, found.by_moment, self.order * found.by_complexity)
+
+    def _binomials(self, p_hat: float, vote: Vote | None, slack: float) -> Resolved:
+        """Return the mean of each voter's own limit: no weights are sought by it."""
+        if vote is None:
+            msg = "a mean of exact limits has no slopes; its bounds are settled, not minimised"
+            raise ValueError(msg)
+        held = np.flatnonzero(vote.weights)
+        limits = voter_limits(vote.evidence, vote.prior, self.share, held)
+        mean = sum(float(vote.weights[i]) * limit for i, limit in limits.items())
+        value = min(1.0, round_up(mean * (1 + slack)))
+        witness = replace(
+            self._witness(p_hat, 0.0, value),
+            parameters={f"limit_{i}": limit for i, limit in limits.items()},
+        )
+        return Resolved(witness, 0.0, 0.0)
 
     def _mixture(self, p_hat: float, complexity: float) -> tuple[float, float, float]:
         n = self.n_samples
@@ -158,6 +203,7 @@ class Bound(ABC):
     quantities: ClassVar[tuple[Quantity, ...]]
     parameter_names: ClassVar[tuple[str, ...]] = ()
     known_constants: ClassVar[tuple[str, ...]] = ("sharp", "paper")
+    for_fixed_weights: ClassVar[bool] = False  # weights must not depend on the rows
 
     def __post_init__(self) -> None:
         if self.constants not in self.known_constants:
@@ -181,15 +227,25 @@ class Bound(ABC):
             return Fraction(1, 2)
         return Fraction(smallest_losing(weights, slack), sum(weights))
 
-    @property
-    def needs_pairs(self) -> bool:
+    def moments(self, sizes: Sizes) -> tuple[Quantity, ...]:
+        """Return the quantities that the bound looks at, given numbers of rows alone."""
+        del sizes
+        return self.quantities
+
+    def needs_pairs(self, *, unlabelled: bool = False) -> bool:
         """Whether every pair of voters must share a validation row."""
-        return any(q is not Quantity.GIBBS for q in self.quantities)
+        sizes = Sizes(1, 1, 1, n_unlabelled=int(unlabelled))
+        free = {Quantity.GIBBS, Quantity.DISAGREEMENT}
+        return not free.issuperset(self.moments(sizes))
 
     def grid(self, sizes: Sizes, delta: Fraction) -> Sequence[Parameters]:
         """Return the parameters that the minimiser must try one by one; one empty choice."""
         del sizes, delta
         return [{}]
+
+    def points(self, given: Parameters) -> Sequence[Parameters]:
+        """Return what `at` may take where these parameters are given; it finds the rest itself."""
+        return [given]
 
     @abstractmethod
     def at(
@@ -202,6 +258,11 @@ class Bound(ABC):
         self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
     ) -> Fraction:
         """Return the bound from the limits that its claims set, in exact numbers."""
+
+    def settled(self, evidence: Counted, prior: Floats, delta: Fraction) -> Floats | None:
+        """Return the bound's weights where they are not to be sought, else None."""
+        del evidence, prior, delta
+        return None
 
     def choices(
         self, limits: Limits, parameters: Mapping[str, Fraction], threshold: Fraction
@@ -236,6 +297,17 @@ class ClaimBound(Bound):
         """Return the bound at these moments, at the best of the parameters left open."""
         resolved = [claim.resolve(moments) for claim in self.claims(sizes, delta)]
         return self.put_together(resolved, parameters, moments.threshold)
+
+
+def voter_limits(
+    evidence: Counted, prior: Floats, share: Fraction, voters: Iterable[int]
+) -> dict[int, float]:
+    """Return the exact limit on each voter's risk, at the share times its prior."""
+    rows, errors, limits = evidence.counts.rows, evidence.counts.errors, {}
+    for i in map(int, voters):
+        spent = round_down(float(share) * float(prior[i]))
+        limits[i] = on.binomial_upper(int(rows[i]), int(errors[i]), spent)
+    return limits
 
 
 def one_form(constants: Constants) -> Inequality:

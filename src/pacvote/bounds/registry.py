@@ -14,14 +14,18 @@ from numpy.typing import ArrayLike
 from pacvote._inputs import nearest
 from pacvote._rounding import EPS
 from pacvote.bounds.base import Bound, Outcome, Parameters, Witness
+from pacvote.bounds.binomial import Binomial
 from pacvote.bounds.c_bound import CBound
 from pacvote.bounds.ccpbb import CCBennett
 from pacvote.bounds.ccskl import CCSplit
 from pacvote.bounds.cctnd import CCTandem
 from pacvote.bounds.dis import Disagreement
-from pacvote.bounds.evidence import Evidence, Floats
+from pacvote.bounds.evidence import Evidence, Floats, Moments, Quantity, Vote
 from pacvote.bounds.first_order import FirstOrder
+from pacvote.bounds.folds import BestVoter, Folds
 from pacvote.bounds.germain import GermainOne
+from pacvote.bounds.ndraw import NDraw
+from pacvote.bounds.shared import Rows, SharedBound
 from pacvote.bounds.tandem import Tandem
 from pacvote.bounds.two_moment import TwoMoment
 from pacvote.counts import PairCounts, count
@@ -39,6 +43,10 @@ BOUNDS: Final[dict[str, type[Bound]]] = {
         CBound,
         Disagreement,
         GermainOne,
+        Folds,
+        BestVoter,
+        Binomial,
+        NDraw,
     )
 }
 
@@ -98,7 +106,7 @@ class Problem:
     """A bound, the evidence, delta and prior: all that weights are evaluated or sought for."""
 
     bound: Bound
-    evidence: Evidence
+    evidence: Evidence | Rows
     delta: Fraction
     prior: Floats
 
@@ -111,10 +119,12 @@ class Problem:
     ) -> Problem:
         """Check the inputs and count where needed."""
         share = exact_delta(delta)
-        counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
-        refuse_empty_overlaps(counts, pairs=bound.needs_pairs)
-        m = counts.n_voters
+        m = evidence.n_voters
         pi = np.full(m, 1 / m) if prior is None else simplex("prior", prior, m)
+        if isinstance(bound, SharedBound):
+            return Problem(bound, Rows.of(bound, evidence), share, pi)
+        counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
+        refuse_empty_overlaps(counts, pairs=bound.needs_pairs(unlabelled=counts.n_unlabelled > 0))
         return Problem(bound, Evidence(counts), share, pi)
 
     @staticmethod
@@ -130,10 +140,33 @@ class Problem:
                 msg = f"`parameters` of `{self.bound.key}` has no {name!r}; it knows: {known}"
                 raise ValueError(msg)
         self._refuse_weight_without_prior(weights)
-        quantities = self.bound.quantities
-        moments, _ = self.evidence.moments(quantities, weights, self.prior)
-        moments = replace(moments, threshold=self._threshold(weights))
-        return self.bound.at(moments, self.evidence.sizes, self.delta, parameters)
+        choices = self.bound.points(parameters)
+        threshold, vote = self._threshold(weights), self._vote(weights)
+        each = [
+            replace(moments, threshold=threshold, vote=vote)
+            for moments in self.over(choices, weights)
+        ]
+        outcomes = (
+            self.bound.at(moments, self.evidence.sizes, self.delta, choice)
+            for moments, choice in zip(each, choices, strict=True)
+        )
+        return min(outcomes, key=lambda outcome: outcome.value)
+
+    def moments(
+        self, weights: Floats, parameters: Parameters
+    ) -> tuple[Moments, dict[Quantity, Floats]]:
+        """Return the moments that the bound looks at, and their gradients."""
+        quantities = self.bound.moments(self.evidence.sizes)
+        return self.evidence.moments(quantities, weights, self.prior, parameters)
+
+    def over(self, grid: Sequence[Parameters], weights: Floats) -> list[Moments]:
+        """Return the moments that the bound looks at for each choice of its parameters."""
+        quantities = self.bound.moments(self.evidence.sizes)
+        return self.evidence.over(grid, quantities, weights, self.prior)
+
+    def _vote(self, weights: Floats) -> Vote | None:
+        evidence = self.evidence
+        return Vote(evidence, weights, self.prior) if isinstance(evidence, Evidence) else None
 
     def _threshold(self, weights: Floats) -> float:
         """Return the bound's threshold at ``weights`` or any that a certificate rounds them to."""

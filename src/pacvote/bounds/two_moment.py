@@ -21,6 +21,7 @@ from pacvote.bounds.base import (
 from pacvote.bounds.evidence import Quantity, Sizes
 
 HALF = Fraction(1, 2)
+GIBBS_AND_UNLABELLED = (Quantity.GIBBS, Quantity.DISAGREEMENT)
 
 
 @final
@@ -32,7 +33,8 @@ class TwoMoment(ClaimBound):
         d_\rho = P(\text{exactly one of two drawn voters errs}),
 
     c the weight of the smallest losing coalition. At a single voter d is 0 and the bound is that
-    voter's risk, with no factor 2.
+    voter's risk, with no factor 2. Where unlabelled rows were counted, the probability that two
+    drawn voters disagree on them takes the place of d, which it is never below.
 
     Guarantee
     ---------
@@ -45,11 +47,17 @@ class TwoMoment(ClaimBound):
     known_constants: ClassVar[tuple[str, ...]] = ("sharp",)
     quantities: ClassVar[tuple[Quantity, ...]] = (Quantity.GIBBS, Quantity.ONE_ERRS)
 
+    def moments(self, sizes: Sizes) -> tuple[Quantity, ...]:
+        """Return the Gibbs risk, and the disagreement that is known."""
+        return self.quantities if not sizes.n_unlabelled else GIBBS_AND_UNLABELLED
+
     def claims(self, sizes: Sizes, delta: Fraction) -> tuple[Claim, ...]:
         """Half of delta for each of the two moments, from above."""
+        _, differ = self.moments(sizes)
+        n_rows = sizes.n_unlabelled or sizes.n_pair
         return (
             Claim(Quantity.GIBBS, "upper", "mixture", sizes.n_single, delta * HALF),
-            Claim(Quantity.ONE_ERRS, "upper", "mixture", sizes.n_pair, delta * HALF),
+            Claim(differ, "upper", "mixture", n_rows, delta * HALF),
         )
 
     def put_together(
@@ -66,4 +74,6 @@ class TwoMoment(ClaimBound):
     ) -> Fraction:
         """Sum of the moments, in exact numbers."""
         del parameters
-        return limits["gibbs", "upper"] + limits["one_errs", "upper"] / (2 * threshold)
+        differ = limits.get(("disagreement", "upper"))
+        differ = limits["one_errs", "upper"] if differ is None else differ
+        return limits["gibbs", "upper"] + differ / (2 * threshold)

@@ -175,17 +175,18 @@ def _unfitted(
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    from pacvote.ensemble import MajorityVoteClassifier, paper_ensemble
+    from pacvote.ensemble import MajorityVoteClassifier
+    from pacvote.voters import paper_ensemble
 
     strong = ensemble.startswith("vote-of")
-    if strong and resolve(bound or "fo").needs_pairs:
+    if strong and resolve(bound or "folds").needs_pairs():
         msg = (
             f"`bound` {bound!r} is about pairs of voters, but the folds of `ensemble` {ensemble} "
-            "share no row; use 'fo'"
+            "share no row; use 'folds'"
         )
         raise ValueError(msg)
     settings: dict[str, Any] = {
-        "bound": bound or ("fo" if strong else "cctnd"),
+        "bound": bound or ("folds" if strong else "cctnd"),
         "validation": "folds" if strong else "bootstrap",
         "delta": delta,
         "random_state": seed,

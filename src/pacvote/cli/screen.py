@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from pacvote.certificate import Certificate
     from pacvote.counts import PairCounts
+    from pacvote.votes import Votes
 
 
 @Parameter(name="*")
@@ -188,7 +189,7 @@ def write_report(
     screen: Screen,
     path: Path,
     certificate: Certificate,
-    evidence: PairCounts,
+    evidence: Votes | PairCounts,
     *,
     held_out: tuple[int, int] | None = None,
 ) -> None:

@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 import pacvote
-from pacvote import BOUNDS
+from pacvote import BOUNDS, Votes
 from pacvote._inputs import nearest
+from pacvote.bounds.registry import resolve
+from pacvote.bounds.shared import SharedBound
 from pacvote.certificate import Certificate, percent_up
 from pacvote.cli.screen import Screen, check_out, complain, write_report
 from pacvote.counts import PairCounts
-from pacvote.tables import Null, count_table, n_rows
+from pacvote.tables import Null, count_table, n_rows, read_votes
 from pacvote.verify import verify as verify_evidence
 
 
@@ -86,6 +88,17 @@ def _doubted(counts: PairCounts) -> PairCounts:
         name = counts.voters[voter]
         complain(f"note: {name!r} is wrong in every row; does this column hold predicted labels?")
     return counts
+
+
+def read_evidence(path: Path, columns: Columns, screen: Screen, bound: str) -> Votes | PairCounts:
+    """Load counts, or the votes themselves for a bound that needs all voters on every row."""
+    if not isinstance(resolve(bound), SharedBound):
+        return read_counts(path, columns, screen)
+    if is_counts(path):
+        msg = f"`bound` {bound} needs every row, but {str(path)!r} holds counts; give the votes"
+        raise ValueError(msg)
+    with screen.working(f"reading {path.name}"):
+        return read_votes(path, columns.label, null=columns.null, ignore=columns.ignore)
 
 
 def is_counts(path: Path) -> bool:
@@ -220,21 +233,22 @@ def certify(
         Probability with which the certificate may be wrong.
     weights
         JSON object of voters and their weights, to be certified as they are. Default: the
-        weights that minimise the bound.
+        weights that minimise the bound, or equal ones for the bound binomial, whose weights must
+        be fixed before the rows are seen.
     """
     screen = screen or Screen()
     check_out(out, votes, ".json")
     if report is not None:
         check_out(report, votes, ".html", name="report")
-    counts = read_counts(votes, columns or Columns(), screen)
-    chosen = None if weights is None else read_weights(weights, counts.voters)
+    evidence = read_evidence(votes, columns or Columns(), screen, bound)
+    chosen = None if weights is None else read_weights(weights, evidence.voters)
     with screen.working("minimising the bound" if chosen is None else "evaluating the bound"):
-        certificate = pacvote.certify(counts, bound=bound, delta=delta, weights=chosen)
+        certificate = pacvote.certify(evidence, bound=bound, delta=delta, weights=chosen)
     certificate.save(out)
     show_certificate(screen, certificate)
     written = [("Certificate", out)]
     if report is not None:
-        write_report(screen, report, certificate, counts)
+        write_report(screen, report, certificate, evidence)
         written.append(("Report", report))
     screen.files(written)
     screen.next("pacvote", "verify", out, votes, *_options(columns or Columns()))
@@ -306,6 +320,14 @@ def show_certificate(screen: Screen, certificate: Certificate) -> None:
     screen.show("")
 
 
+def _bound_of(path: Path) -> str:
+    """Return the bound of a certificate, or nothing where the checker will say what is wrong."""
+    try:
+        return Certificate.load(path).bound
+    except ValueError:
+        return ""
+
+
 def verify(
     certificate: Path,
     evidence: Path,
@@ -329,7 +351,11 @@ def verify(
     for path in [certificate] if evidence.is_dir() else [certificate, evidence]:
         with path.open("rb"):  # a file that is not there is misuse, and refutes nothing
             pass
-    given = evidence if is_counts(evidence) else read_counts(evidence, columns or Columns(), screen)
+    bound = _bound_of(certificate)
+    rows = bound in BOUNDS and issubclass(BOUNDS[bound], SharedBound)
+    given: Path | Votes | PairCounts = evidence
+    if rows or not is_counts(evidence):
+        given = read_evidence(evidence, columns or Columns(), screen, bound if rows else "fo")
     with screen.working("verifying"):
         verdict = verify_evidence(certificate, given)
     if verdict.ok:

@@ -126,6 +126,8 @@ class BoundsDisplay:
         aside = [] if held_out is None else [held_out_line(*held_out, share)]
         lines = []
         for key in BOUNDS if bounds is None else bounds:
+            if weights is not None and bounds is None and BOUNDS[key].for_fixed_weights:
+                continue  # these weights may come from these rows
             try:
                 if weights is None:
                     value = minimize(key, evidence, delta=share, prior=prior).value

@@ -36,6 +36,8 @@ _QUANTITIES: Final[Mapping[str, str]] = {
     "one_errs": "exactly one of two drawn voters errs",
     "mu_tandem": "the tandem loss shifted by mu",
     "mu_variance": "the variance of that loss",
+    "vote": "the vote errs",
+    "drawn": "too many of the voters drawn by the weights err",
 }
 _KINDS: Final[Mapping[str, str]] = {
     "certificate": "this certificate",

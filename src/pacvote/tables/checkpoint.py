@@ -82,9 +82,9 @@ class Checkpoint:
 
     def _read(self, arrays: Mapping[str, NDArray[Any]]) -> Done:
         self._refuse_other(json.loads(str(arrays["identity"])))
-        counts = {name: arrays[name] for name in _ARRAYS}
+        rows, both, left = (arrays[name] for name in _ARRAYS)
         place = map(int, arrays["place"])
-        return Done(PairCounts(**counts, voters=self._parts[0].layout.voters), *place)
+        return Done(PairCounts(rows, both, left, self._parts[0].layout.voters), *place)
 
     def _refuse_other(self, identity: Any) -> None:
         for name, ours in self._identity.items():

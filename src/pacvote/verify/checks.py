@@ -23,6 +23,7 @@ from .proofs import (
     mean_of,
     nats,
 )
+from .uneven import is_dual, is_mean_of_limits
 
 ASSUMPTIONS = (
     "The validation rows and the future rows are independent draws from one distribution: "
@@ -34,6 +35,7 @@ ASSUMPTIONS = (
     "seen.",
     "The claim is about the hard vote with exactly these weights; ties may fall either way.",
 )
+FIXED = "The weights of the vote were fixed before the validation rows were seen."
 
 _THREE = "gibbs lower 1/20, gibbs upper 1/20, tandem upper 9/10"
 CLAIMS = {  # quantity, side and share of delta, in the order of their names
@@ -48,11 +50,23 @@ CLAIMS = {  # quantity, side and share of delta, in the order of their names
     ("ccpbb", "sharp"): "mu_tandem upper 1/2, mu_variance upper 1/2",
     ("ccskl", "sharp"): "none_errs lower 1/20, one_errs lower 1/20, tandem upper 9/10",
     ("two_moment", "sharp"): "gibbs upper 1/2, one_errs upper 1/2",
+    ("folds", "sharp"): "gibbs upper 1",
+    ("best_voter", "sharp"): "gibbs upper 1",
     ("dis", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
     ("c1", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
+    ("binomial", "sharp"): "vote upper 1",
+    ("ndraw", "sharp"): "drawn upper 1",
+}
+_UNLABELLED = {  # claims where unlabelled rows were counted
+    ("two_moment", "sharp", True): "disagreement upper 1/2, gibbs upper 1/2",
+    ("folds", "sharp", True): "disagreement upper 1/2, gibbs upper 1/2",
 }
 _BOX = [("tandem", "upper"), ("gibbs", "upper"), ("gibbs", "lower")]
 _PARAMETERS = {"cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
+_OWN = {"tilts": is_dual, "binomials": is_mean_of_limits}  # with parameters of their own
+_PARAMETERS["ndraw"] = {"draws", "erring"}
+_EVEN = {"disagreement", "drawn"}  # on one set of rows, always
+_FORMS = {"mu_tandem": "bennett", "mu_variance": "variance", "vote": "binomial"}
 _COVERED = {"bennett": {"mu", "gamma"}, "variance": {"mu", "lambda"}}  # by the event's grid
 
 
@@ -75,7 +89,10 @@ def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fracti
         return over / rest if above < HALF and rest > 0 and over > 0 else ONE
     if bound == "c_bound":
         return _c_bound(paper, limits, c)
-    values = {"fo": above / c, "tnd": t / c**2, "two_moment": above + more / (2 * c)}
+    differ = limits.get(("disagreement", "upper"), more)  # on unlabelled rows, where there are
+    both = above + differ / (2 * c)
+    values = {"fo": above / c, "best_voter": above / c, "tnd": t / c**2, "two_moment": both}
+    values["folds"] = min(above / c, both) if len(limits) > 1 else above / c
     values["dis"] = (above - one / 2) / c**2 if above > one / 2 else ONE
     return values[bound]
 
@@ -119,9 +136,22 @@ def _check_evidence(paper: Paper, counts: Counts) -> None:
             digest.update(array("q", flat[start : start + m]))
     require(paper["n_single"] == min(counts.rows[:: m + 1]), "`n_single` is wrong")
     require(paper["n_pair"] == min(counts.rows), "`n_pair` is wrong")
+    _check_unlabelled(counts)
+    if counts.n_unlabelled:
+        digest.update(array("q", counts.differ))
+        digest.update(counts.n_unlabelled.to_bytes(8, "little"))
     require(digest.hexdigest() == paper["evidence_sha256"], "the evidence has another SHA-256")
     for i in range(m):
         _check_voter(counts, i)
+
+
+def _check_unlabelled(counts: Counts) -> None:
+    """Refuse disagreements that no unlabelled rows can give."""
+    m, differ, n = len(counts.voters), counts.differ, counts.n_unlabelled
+    fits = n >= 0 and len(differ) == m * m * (n > 0)
+    fits = fits and all(0 <= x <= n for x in differ) and not any(differ[:: m + 1])
+    fits = fits and all(differ[i * m : i * m + m] == differ[i::m] for i in range(m if n else 0))
+    require(fits, "the disagreements are not of unlabelled rows")
 
 
 def _check_voter(counts: Counts, i: int) -> None:
@@ -147,9 +177,16 @@ def _check_weights(paper: Paper, counts: Counts) -> None:
     require(paper["claims"] or near, "weights that claim nothing must be the prior's")
 
 
-def _check_claimed(paper: Paper, _: Counts) -> None:
+def _is_even(counts: Counts, quantity: str) -> bool:
+    """Whether all voters, or pairs of voters, have as many rows as any other."""
+    step = len(counts.voters) + 1 if quantity == "gibbs" else 1
+    return len({*counts.rows[::step]}) == 1
+
+
+def _check_claimed(paper: Paper, counts: Counts) -> None:
     claims, bound = paper["claims"], paper["bound"]
-    require(paper["assumptions"] == [*ASSUMPTIONS], "the assumptions are not those published")
+    expected = [*ASSUMPTIONS, FIXED] if bound == "binomial" else [*ASSUMPTIONS]
+    require(paper["assumptions"] == expected, "the assumptions are not those published")
     require(0 < paper["delta"] < 1, "delta must lie between 0 and 1")
     require(0 < paper["selection"] <= 1, "the selection must lie between 0 and 1")
     require(all(type(x) is str for x in paper["selected_from"]), "a name is no text")
@@ -157,26 +194,35 @@ def _check_claimed(paper: Paper, _: Counts) -> None:
     names = _PARAMETERS.get(bound, set()) if claims else set()
     require(paper["parameters"].keys() == names, "the parameters are not those of the bound")
     fields = ("event", "quantity", "side", "inequality", "share")
-    expected = []
-    for row in CLAIMS[bound, paper["constants"]].split(", "):
+    ledger, known = [], (bound, paper["constants"], counts.n_unlabelled > 0)
+    for row in (_UNLABELLED.get(known) or CLAIMS[known[:2]]).split(", "):
         name, side, share = row.split()
         form = "mixture" if paper["constants"] == "sharp" else "kl_paper"
-        form = {"mu_tandem": "bennett", "mu_variance": "variance"}.get(name, form)
-        event = {"mixture": f"{name} {side}", "kl_paper": name}.get(form, form)
+        form = _FORMS.get(name, form)
+        if bound in {"folds", "best_voter"} and name == "gibbs":
+            form = "binomials"
+        elif form == "mixture" and name not in _EVEN and not _is_even(counts, name):
+            form = "tilts"
+        own = {"bennett": form, "variance": form, "binomial": form, "kl_paper": name}
+        event = own.get(form, f"{name} {side}")
         spent = Fraction(share) * paper["delta"] * paper["selection"]
-        expected.append([event, name, side, form, spent])
-    same = not claims or [[claim[name] for name in fields] for claim in claims] == expected
+        ledger.append([event, name, side, form, spent])
+    same = not claims or [[claim[name] for name in fields] for claim in claims] == ledger
     require(same, "events, inequalities or shares of delta are not those of the bound")
 
 
-def _check_parameters(paper: Paper, _: Counts) -> None:
+def _check_parameters(paper: Paper, counts: Counts) -> None:
     gridded = paper["bound"] == "ccpbb"
     for claim in paper["claims"]:
         n = paper["n_single" if claim["quantity"] == "gibbs" else "n_pair"]
+        n = counts.n_unlabelled if claim["quantity"] == "disagreement" else n
         require(claim["n_samples"] == n >= 1 + gridded, "`n_samples` is wrong, or too small")
         covered = _COVERED.get(claim["inequality"], ())
         same = claim["parameters"] == {name: paper["parameters"][name] for name in covered}
-        require(same, "the parameters of a claim are not those of the certificate")
+        require(
+            same or claim["inequality"] in _OWN,
+            "the parameters of a claim are not those of the certificate",
+        )
         require(gridded or claim["grid"] == 1, "a claim has a grid that its bound has not")
     if gridded and paper["claims"]:
         check_grids(paper)
@@ -188,9 +234,12 @@ def _check_claims(paper: Paper, counts: Counts) -> None:
         scaled = mean_of(counts, paper["weight_integers"], claim) * FINE
         mean = Fraction(ceil(scaled) if claim["side"] == "upper" else floor(scaled), FINE)
         require(claim["p_hat"] == mean, f"{name}: `p_hat` is not the mean of the evidence")
-        price = is_ceiling(claim["complexity"], nats(paper, claim), FINE)
+        nothing = claim["inequality"] == "binomials" and claim["complexity"] == 0
+        price = nothing or is_ceiling(claim["complexity"], nats(paper, claim), FINE)
         require(price, f"{name}: `complexity` is not that of weights, prior and share")
-        require(is_limit(paper, claim), f"{name}: `value` is not the tightest that is proved")
+        own = _OWN.get(claim["inequality"])
+        tight = own(paper, claim, counts) if own else is_limit(paper, claim)
+        require(tight, f"{name}: `value` is not the tightest that is proved")
 
 
 def _check_risk(paper: Paper, _: Counts) -> None:

@@ -19,11 +19,12 @@ _CERTIFICATE += "weight_integers prior_integers parameters claims n_single n_pai
 _CERTIFICATE += "evidence_sha256 assumptions version created"
 _CLAIM = "event quantity side inequality p_hat n_samples complexity share grid value parameters"
 _FRACTIONS = {"exact_risk", "delta", "selection", "p_hat", "complexity", "share", "value"}
+_EXACT = re.compile("|".join([*_FRACTIONS, "mu|lambda|gamma|nu|draws|erring|(tau|limit)_[0-9]+"]))
 _LISTS = {"voters", "selected_from", "weight_integers", "prior_integers", "claims", "assumptions"}
 _INTEGERS = {"protocol", "n_single", "n_pair", "n_samples", "grid"}
 _TYPES: dict[str, type] = {"parameters": dict, **dict.fromkeys(_INTEGERS, int)}
 _TYPES |= dict.fromkeys(_LISTS, list) | dict.fromkeys(_FRACTIONS, Fraction)
-NAMES = ("pair_rows", "pair_errors", "left_errors")
+NAMES = ("pair_rows", "pair_errors", "left_errors", "disagreements")
 _NPY = rb"\x93NUMPY\x01\x00(..)(\{'descr': '[|<]u([1248])', 'fortran_order': False, "
 _NPY += rb"'shape': \(([0-9]{1,9}),(?: ([0-9]{1,9}))?\), \} *\n)"
 Paper = dict[str, Any]
@@ -63,8 +64,7 @@ def _json(data: str | bytes) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     require(len(dict(pairs)) == len(pairs), "a key stands twice")
-    exact = _FRACTIONS | {"mu", "lambda", "gamma"}
-    return {key: _fraction(value) if key in exact else value for key, value in pairs}
+    return {key: _fraction(value) if _EXACT.fullmatch(key) else value for key, value in pairs}
 
 
 def _fraction(text: str) -> Fraction:
@@ -75,12 +75,17 @@ def _fraction(text: str) -> Fraction:
 
 
 class Counts(NamedTuple):
-    """Flat square matrices: rows of each pair, where both erred, where the left one erred."""
+    """Flat square matrices: rows of each pair, where both erred, where the left one erred.
+
+    ``differ`` are the unlabelled rows, out of ``n_unlabelled``, on which a pair disagreed.
+    """
 
     voters: list[str]
     rows: array[int]
     both: array[int]
     left: array[int]
+    differ: array[int] = array("q")
+    n_unlabelled: int = 0
 
     def lines(self, i: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield, for voter i and each other: rows, both err, i errs, the other errs."""
@@ -95,14 +100,17 @@ def count(source: Any) -> Counts:
         return _from_file(source if isinstance(source, bytes) else _read(source, LARGEST_COUNTS))
     if getattr(source, "pair_rows", None) is None:
         return _from_votes(source)
-    flat = (array("q", (x for y in getattr(source, name) for x in y)) for name in NAMES)
-    return Counts(list(source.voters), *flat)
+    n_rows = int(getattr(source, "n_unlabelled", 0))
+    names = NAMES if n_rows else NAMES[:3]
+    flat = [array("q", (x for y in getattr(source, name) for x in y)) for name in names]
+    counts = Counts(list(source.voters), flat[0], flat[1], flat[2])
+    return counts._replace(differ=flat[3], n_unlabelled=n_rows) if n_rows else counts
 
 
 def _from_file(data: bytes) -> Counts:
     """Read stored members by their local headers alone: nothing unfolds, nothing is executed."""
-    found, at = {}, 0
-    for _ in range(4):
+    found, at = dict[str, bytes](), 0
+    while data[at : at + 4] == b"PK\3\4" and len(found) < len(NAMES) + 1:
         head = struct.unpack_from("<4s2xHH8xIIHH", data, at)
         (kind, flags, packing, size, whole), lengths = head[:5], head[5:]
         name, start = data[at + 30 : at + 30 + lengths[0]], at + 30 + sum(lengths)
@@ -110,11 +118,15 @@ def _from_file(data: bytes) -> Counts:
         plain = kind == b"PK\3\4" and flags == packing == 0 and size == whole == len(member)
         require(plain, "not a counts file: a member is compressed, or something else")
         found[name.decode()] = member
-    require(len(found) == 4 and data[at : at + 4] == b"PK\1\2", "not a counts file")
+    require(data[at : at + 4] == b"PK\1\2" and "header.npy" in found, "not a counts file")
     header = _json(_array(found["header.npy"]).tobytes())
-    voters = header.pop("voters", None)
+    voters, n_rows = header.pop("voters", None), header.pop("n_unlabelled", 0)
     require(header == {"format": "pacvote pair counts", "version": 1}, "another kind of counts")
-    return Counts(voters, *(_array(found[f"{name}.npy"], len(voters)) for name in NAMES))
+    names = NAMES if n_rows else NAMES[:3]
+    require(len(found) == len(names) + 1 and type(n_rows) is int, "not a counts file")
+    flat = [_array(found[f"{name}.npy"], len(voters)) for name in names]
+    counts = Counts(voters, flat[0], flat[1], flat[2])
+    return counts._replace(differ=flat[3], n_unlabelled=n_rows) if n_rows else counts
 
 
 def _array(member: bytes, m: int = 0) -> array[int]:
@@ -141,4 +153,4 @@ def _from_votes(votes: Any) -> Counts:
         valid = [int.from_bytes(bytes(line), "little") for line in votes.validation_bits]
         pairs, flat = [(valid, valid), (erred, erred), (erred, valid)], []
     flat += [array("q", ((a & b).bit_count() for a in x for b in y)) for x, y in pairs]
-    return Counts(list(votes.voters), *flat)
+    return Counts(list(votes.voters), flat[0], flat[1], flat[2])

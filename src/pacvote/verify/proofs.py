@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from importlib import import_module
 from math import ceil, floor
@@ -21,13 +21,20 @@ def mean_of(counts: Counts, weights: list[int], claim: Paper) -> Fraction:
     quantity, mu, sums = claim["quantity"], claim["parameters"].get("mu", ZERO), dict[int, int]()
     for i, weight in ((i, weight) for i, weight in enumerate(weights) if weight):
         others = weights if quantity != "gibbs" else [UNIT * (i == j) for j in range(len(weights))]
-        for w, (n, both, left, right) in zip(others, counts.lines(i), strict=True):
+        for w, (n, both, left, right) in zip(others, _lines(counts, i, quantity), strict=True):
             if w:
                 loss = _loss(quantity, mu, both, left + right - 2 * both, n)
                 sums[n] = sums.get(n, 0) + weight * w * loss
     sizes = {n: n * (n - 1 if quantity == "mu_variance" else 1) for n in sums}
     total = sum((Fraction(sums[n], sizes[n]) for n in sums), ZERO)
     return Fraction(total, (UNIT * mu.denominator) ** 2)
+
+
+def _lines(counts: Counts, i: int, quantity: str) -> Iterable[tuple[int, int, int, int]]:
+    if quantity != "disagreement":
+        return counts.lines(i)
+    m = len(counts.voters)
+    return ((counts.n_unlabelled, x, 0, 0) for x in counts.differ[i * m : i * m + m])
 
 
 def _loss(quantity: str, mu: Fraction, both: int, one: int, n: int) -> int:
@@ -84,38 +91,55 @@ def _to_12_bits(ball: Any) -> Fraction:
 
 
 def nats(paper: Paper, claim: Paper) -> Any:
-    """Return KL(rho || pi), twice for pairs, plus ln(grid / share), and ln(2 sqrt n) for kl."""
+    """Return KL(rho || pi) for each draw, plus ln(grid / share), and ln(2 sqrt n) for kl."""
     weights, prior = paper["weight_integers"], paper["prior_integers"]
     parts = ((w, Fraction(w * sum(prior), p * UNIT)) for w, p in zip(weights, prior) if w)  # noqa: B905
     divergence = sum((w * ball(ratio).log() for w, ratio in parts), ball(0)) / UNIT
-    order = 1 if claim["quantity"] == "gibbs" else 2
+    draws = {"gibbs": 1, "vote": 0, "drawn": int(claim["parameters"].get("draws", 0))}
+    order = draws.get(claim["quantity"], 2)
     nats = order * divergence + ball(claim["grid"] / claim["share"]).log()
     kl = claim["inequality"] == "kl_paper"
     return nats + ball(4 * claim["n_samples"]).log() / 2 if kl else nats
 
 
-def _mixture(claim: Paper, p: Fraction) -> Any:
-    """Return ln sum_j w_j exp(n phi_j(p, p_hat)), slopes C_j and weights w_j rebuilt.
+def slopes_of(claim: Paper) -> list[tuple[Fraction, Fraction]]:
+    """Return the slopes C_j of the mixture and their weights w_j, rebuilt.
 
     Slopes are geometric from min(1, sqrt(8 ln(1/share) / n)) to 6, each rounded to 12 bits;
     none but 1 and 6 is rational, so none is a tie. Weights go with min(1, 1.5 / C_j).
     """
-    n, sign = claim["n_samples"], -1 if claim["side"] == "upper" else 1
-    least, most = (8 * ball(1 / claim["share"]).log() / n).sqrt(), ball(6)
+    least, most = (8 * ball(1 / claim["share"]).log() / claim["n_samples"]).sqrt(), ball(6)
     width = (most / (least if above(1, least) else 1)).log()
     last = max(5, ceil(middle(width / ball(Fraction(8, 5)).log())))
     slopes = [_to_12_bits(most * (width * (i - last) / last).exp()) for i in range(last + 1)]
-    masses, total = [min(ONE, Fraction(3, 2) / slope) for slope in slopes], ball(0)
-    for mass, slope in zip(masses, slopes, strict=True):
+    masses = [min(ONE, Fraction(3, 2) / slope) for slope in slopes]
+    return [(slope, mass / sum(masses)) for slope, mass in zip(slopes, masses, strict=True)]
+
+
+def _mixture(claim: Paper, p: Fraction) -> Any:
+    """Return ln sum_j w_j exp(n phi_j(p, p_hat))."""
+    n, sign, total = claim["n_samples"], -1 if claim["side"] == "upper" else 1, ball(0)
+    for slope, mass in slopes_of(claim):
         tilt = ball(sign * slope)
         phi = tilt * ball(claim["p_hat"]) - (1 + (tilt.exp() - 1) * ball(p)).log()
-        total += ball(mass / sum(masses)) * (n * phi).exp()
+        total += ball(mass) * (n * phi).exp()
     return total.log()
 
 
 def _kl(claim: Paper, p: Fraction) -> Any:
     parts = ((claim["p_hat"], p), (1 - claim["p_hat"], 1 - p))
     return claim["n_samples"] * sum(ball(q) * ball(q / r).log() for q, r in parts if q)
+
+
+def _binomial(claim: Paper, p: Fraction) -> Any:
+    """Return -ln P(Bin(n, p) <= k), k the greatest with k / n <= p_hat."""
+    n, total, odds = claim["n_samples"], ball(1), ball(p / (1 - p))
+    for j in range(floor(claim["p_hat"] * n), 0, -1):
+        total = 1 + total * odds * (n - j + 1) / j
+    return -(n * ball(1 - p).log() + total.log())
+
+
+_LEFT = {"mixture": _mixture, "kl_paper": _kl, "binomial": _binomial}
 
 
 def _is_tightest(left: Callable[[Paper, Fraction], Any], claim: Paper) -> bool:
@@ -138,8 +162,8 @@ def is_ceiling(number: Fraction, exact: Any, unit: int) -> bool:
 
 def is_limit(paper: Paper, claim: Paper) -> bool:
     """Whether the limit is the tightest multiple of 2^-40 that the inequality proves."""
-    if claim["inequality"] in {"mixture", "kl_paper"}:
-        return _is_tightest(_mixture if claim["inequality"] == "mixture" else _kl, claim)
+    if claim["inequality"] in _LEFT:
+        return _is_tightest(_LEFT[claim["inequality"]], claim)
     n, mu, price = claim["n_samples"], claim["parameters"]["mu"], claim["complexity"]
     length = max(1 - mu, 1 - 2 * mu)
     if claim["inequality"] == "variance":
