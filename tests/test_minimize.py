@@ -302,11 +302,13 @@ def best_of_slsqp(bound, counts, prior, n_starts, seed):
     return best
 
 
-@pytest.mark.parametrize("bound", QUICK, ids=name)
+@pytest.mark.parametrize("bound", [b for b in QUICK if b.key != "folds"], ids=name)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.usefixtures("at_a_half")
 def test_no_other_optimiser_finds_less(bound, seed):
-    counts = random_counts(4, [60, 600, 6000][seed], seed, common=[0.1, 0.5, 0.9][seed])
+    """On even numbers of rows, where what is minimised is what is valued."""
+    size, common = [60, 600, 6000][seed], [0.1, 0.5, 0.9][seed]
+    counts = random_counts(4, size, seed, share=1.0, common=common)
     solution = minimize(bound, counts)
     other = best_of_slsqp(bound, counts, np.full(4, 0.25), 3, seed)
     assert solution.value <= other * (1 + 1e-6)
@@ -354,6 +356,7 @@ def test_every_status_can_happen():
         minimize(
             BOUNDS["tnd"](constants="paper"), random_counts(7, 3000, 0), method="paper"
         ).status: "the paper's method, which has no certificate of convergence",
+        minimize("best_voter", random_counts(7, 3000, 0)).status: "weights of its own",
         minimize("binomial", Votes.from_errors(np.eye(4, dtype=bool))).status: "given weights",
     }
     assert set(seen) == set(Status)
