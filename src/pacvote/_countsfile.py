@@ -105,6 +105,9 @@ def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 def load_header(archive: zipfile.ZipFile) -> tuple[tuple[str, ...], int]:
     """Read the names of the voters and the number of unlabelled rows."""
+    if archive.namelist().count(f"{_HEADER}.npy") != 1:
+        msg = f"it must hold {_HEADER}.npy, once"
+        raise ValueError(msg)
     content = json.loads(_read(archive, _HEADER).tobytes())
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         msg = f"its header does not say {_FORMAT!r}"
