@@ -146,6 +146,7 @@ SCALES, TILTS = (g.ravel() for g in np.meshgrid(np.logspace(-1.5, 1.5, 7), [0, 0
 def chance_of_counts(reached: NDArray[Any], kept: NDArray[Any]) -> float:
     """Bound the chance that new rows fill leaves as evenly as the rows that made the leaves.
 
+    No probabilities of the leaves make equal counts likelier than the counts' own shares do. Else
     Chernoff's bound for d = sum_l (H_l - e_l)^2 / (e_l + 1/2), where H_l of m rows reach leaf l,
     and e_l are the training rows in it, scaled to m. For all s > 0 and t, whatever the leaves'
     probabilities, and so however the leaves have adapted to the training rows::
@@ -155,6 +156,8 @@ def chance_of_counts(reached: NDArray[Any], kept: NDArray[Any]) -> float:
     with H ~ Poisson(r), and N ~ Poisson(m), which makes the counts of the leaves independent.
     """
     n_rows = int(reached.sum())
+    if np.array_equal(reached, kept):  # as for all training rows, in any order: exactly
+        return float(multinomial.pmf(kept, n_rows, kept / n_rows))
     even = kept * (n_rows / kept.sum())
     distance = ((reached - even) ** 2 / (even + 0.5)).sum()
     means, repeats = np.unique(even, return_counts=True)
