@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacvote import PairCounts, certify, count, evaluate, verify
+from pacvote.certificate import FIXED, UNLABELLED
 from pacvote.concentration import binomial_upper, mixture_slopes, mixture_upper
+from pacvote.verify import checks
 
 FOLDS = 3
 
@@ -70,6 +73,9 @@ def test_certificates_are_verified_and_other_rows_refuted(key, weights, tmp_path
     counts.save(tmp_path / "counts.npz")
     assert verify(tmp_path / "certificate.json", tmp_path / "counts.npz")
     assert verify(certificate, counts)
+    assert "unlabelled rows are further independent draws" in str(certificate)
+    hidden = replace(certificate, assumptions=certificate.assumptions[:-1])
+    assert verify(hidden, counts).reasons == ("the assumptions are not those published",)
     fewer = counts.disagreements.copy()
     fewer[0, 1] = fewer[1, 0] = fewer[0, 1] - 1
     for differ, n_rows in ((fewer, 2000), (counts.disagreements, 2001), (None, 0)):
@@ -77,6 +83,12 @@ def test_certificates_are_verified_and_other_rows_refuted(key, weights, tmp_path
             counts.pair_rows, counts.pair_errors, counts.left_errors, counts.voters, differ, n_rows
         )
         assert not verify(certificate, other)
+
+
+def test_what_only_unlabelled_rows_assume_is_not_said_without_them():
+    assert (checks.UNLABELLED, checks.FIXED) == (UNLABELLED, FIXED)
+    assert UNLABELLED not in certify(by_folds(), bound="fo").assumptions
+    assert UNLABELLED in certify(by_folds(), bound="folds").assumptions
 
 
 def test_the_value_is_that_of_the_formula():

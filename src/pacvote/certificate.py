@@ -21,7 +21,7 @@ from pacvote import _certificatefile as files
 from pacvote._files import atomic_write
 from pacvote._text import card
 from pacvote.bounds.base import Bound, Limits, Parameters
-from pacvote.bounds.evidence import Floats
+from pacvote.bounds.evidence import Floats, Quantity
 from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
 from pacvote.bounds.shared import Rows, SharedBound
 from pacvote.counts import PairCounts, count
@@ -50,6 +50,10 @@ ASSUMPTIONS = (
     "The claim is about the hard vote with exactly these weights; ties may fall either way.",
 )
 FIXED = "The weights of the vote were fixed before the validation rows were seen."
+UNLABELLED = (
+    "The unlabelled rows are further independent draws from the same distribution, and influenced "
+    "no voter in any way."
+)
 
 
 @final
@@ -327,10 +331,16 @@ def _issue(
         counts.n_single,
         counts.n_pair,
         fingerprint_rows(evidence.votes) if isinstance(evidence, Rows) else fingerprint(counts),
-        (*ASSUMPTIONS, FIXED) if problem.bound.for_fixed_weights else ASSUMPTIONS,
+        _assumptions(problem.bound, claims),
         importlib.metadata.version("pacvote"),
         datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _assumptions(bound: Bound, claims: Sequence[ExactClaim]) -> tuple[str, ...]:
+    """Return what every certificate assumes, and what these claims assume besides."""
+    unlabelled = any(claim.quantity == Quantity.DISAGREEMENT.value for claim in claims)
+    return ASSUMPTIONS + (FIXED,) * bound.for_fixed_weights + (UNLABELLED,) * unlabelled
 
 
 def fingerprint(counts: PairCounts) -> str:

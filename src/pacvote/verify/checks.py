@@ -36,6 +36,10 @@ ASSUMPTIONS = (
     "The claim is about the hard vote with exactly these weights; ties may fall either way.",
 )
 FIXED = "The weights of the vote were fixed before the validation rows were seen."
+UNLABELLED = (
+    "The unlabelled rows are further independent draws from the same distribution, and influenced "
+    "no voter in any way."
+)
 
 _THREE = "gibbs lower 1/20, gibbs upper 1/20, tandem upper 9/10"
 CLAIMS = {  # quantity, side and share of delta, in the order of their names
@@ -185,7 +189,8 @@ def _is_even(counts: Counts, quantity: str) -> bool:
 
 def _check_claimed(paper: Paper, counts: Counts) -> None:
     claims, bound = paper["claims"], paper["bound"]
-    expected = [*ASSUMPTIONS, FIXED] if bound == "binomial" else [*ASSUMPTIONS]
+    unlabelled = any(claim["quantity"] == "disagreement" for claim in claims)
+    expected = [*ASSUMPTIONS, *[FIXED] * (bound == "binomial"), *[UNLABELLED] * unlabelled]
     require(paper["assumptions"] == expected, "the assumptions are not those published")
     require(0 < paper["delta"] < 1, "delta must lie between 0 and 1")
     require(0 < paper["selection"] <= 1, "the selection must lie between 0 and 1")
