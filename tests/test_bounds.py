@@ -20,12 +20,11 @@ from pacvote import BOUNDS, CBound, CCBennett, CCTandem, PairCounts, Tandem, cou
 from pacvote.bounds.ccpbb import MU_PAPER, MU_SHARP, grids_sharp
 from pacvote.bounds.evidence import Evidence, Moments, Quantity, Sizes, Vote, divergence
 from pacvote.bounds.registry import Problem, ledger
-from pacvote.bounds.shared import SharedBound
 from pacvote.concentration import chebyshev_cantelli, mixture_slopes
 from pacvote.minimize import minimize
 
 CASES = "ade"
-PAIRS = [key for key, bound in BOUNDS.items() if not issubclass(bound, SharedBound)]
+PAIRS = [key for key in BOUNDS if key not in {"binomial", "ndraw", "best_of"}]
 EVERY = [
     BOUNDS[key](constants=constants) for key in PAIRS for constants in BOUNDS[key].known_constants
 ]
@@ -170,7 +169,7 @@ def test_weights_equal_to_the_prior_cost_no_divergence(bound):
     for witness in at_prior.witnesses:
         logarithm = math.log(witness.grid / shares[witness.event])
         extra = witness.complexity - logarithm
-        assert -1e-12 <= extra <= (1e-9 if witness.inequality != "kl_paper" else 10)
+        assert -1e-12 <= extra <= (10 if witness.inequality in {"kl_paper", "trinomial"} else 1e-9)
     assert evaluate(bound, counts, rho).value > evaluate(bound, counts, rho, prior=rho).value
 
 
@@ -329,17 +328,16 @@ def check_complexity(witness, counts, kl):
         return
     if witness.inequality == "kl_paper":
         price += (2 * ball(n).sqrt()).log()
+    if witness.inequality == "trinomial":
+        price += (n + 2 * ball(n).sqrt()).log()
     assert ball(witness.complexity) >= price
     assert ball(witness.complexity) <= price + ball(1e-11)
 
 
-def check_inequality(witness, counts, rho, prior):
+def check_inequality(witness, counts, rho, prior, means):
     p_hat, value, n = witness.p_hat, witness.value, witness.n_samples
     complexity, parameters = ball(witness.complexity), witness.parameters
-    if witness.side == "upper":
-        assert value >= p_hat
-    else:
-        assert value <= p_hat
+    assert SIDES[witness.side] * (value - p_hat) >= 0
     if value == {"upper": 1.0, "lower": 0.0}[witness.side]:
         return
     if witness.inequality == "mixture":
@@ -356,8 +354,22 @@ def check_inequality(witness, counts, rho, prior):
         for limit, k, m, p in zip(limits, counts.errors, counts.rows, prior, strict=True):
             share = ball(witness.share) * ball(p)
             assert limit == 1 or binomial_tail(int(m), int(k), ball(limit)) <= share
+    elif witness.inequality == "trinomial":
+        assert ball(value) >= trinomial_dual(means, n, complexity, **parameters)
     else:
         check_bennett_pair(witness, complexity, parameters)
+
+
+def trinomial_dual(means, n, complexity, mu, eta):
+    """eta - e^(-complexity / n) prod (eta - v)^p: above all means that the entropy allows."""
+    m, p = (
+        Fraction(mu),
+        [means[Quantity.TANDEM], means[Quantity.ONE_ERRS], means[Quantity.NONE_ERRS]],
+    )
+    gaps = [Fraction(eta) - v for v in ((1 - m) ** 2, m * m - m, m * m)]
+    assert min(gaps) > 0
+    logs = sum(ball(q) * ball(gap).log() for q, gap in zip(p, gaps, strict=True))
+    return ball(eta) - (logs - complexity / n).exp()
 
 
 def dual_ball(witness, counts, rho):
@@ -425,7 +437,7 @@ def test_witnesses_hold_in_balls(bound, n_voters, sizes, risk):
         kl = kl_exact(rho, prior)
         for witness in found.witnesses:
             check_complexity(witness, counts, kl)
-            check_inequality(witness, counts, rho, prior)
+            check_inequality(witness, counts, rho, prior, means)
             check_p_hat(witness, means)
         check_value(bound, found, rho)
 
@@ -437,12 +449,13 @@ def check_p_hat(witness, means):
     else:
         exact = means[Quantity(witness.quantity)]
     excess = SIDES[witness.side] * (Fraction(witness.p_hat) - exact)
-    assert 0 <= excess <= Fraction(1, 10**12)
+    size = (1 - Fraction(witness.parameters.get("mu", 0))) ** 2 + 1
+    assert 0 <= excess <= size / 10**12
 
 
 def losing_exact(bound, weights):
     """The smallest losing coalition of all, one by one; 1/2 in what is not sharpened."""
-    if bound.constants != "sharp" or bound.key in {"ccpbb", "c1"}:
+    if bound.constants != "sharp" or bound.key in {"ccpbb", "c1", "c2"}:
         return Fraction(1, 2)
     exact = fractions_of(weights)
     held = (sum(c) for k in range(len(exact) + 1) for c in itertools.combinations(exact, k))
@@ -470,6 +483,10 @@ def check_value(bound, found, weights):
         "cctnd": lambda: cantelli_exact(limits, found.parameters["mu"], c),
         "c_bound": lambda: c_bound_exact(limits, bound.constants, c),
         "ccpbb": lambda: bennett_exact(limits, found.parameters),
+        "c2": lambda: (
+            Fraction(limits["mu_tandem", "upper"].value)
+            / (Fraction(1, 2) - Fraction(found.parameters["mu"])) ** 2
+        ),
         "ccskl": lambda: split_exact(limits, found.parameters["mu"], c),
         "two_moment": lambda: gibbs() + one("upper") / (2 * c),
         "dis": lambda: (gibbs() - one("lower") / 2) / c**2,
@@ -694,7 +711,7 @@ def test_limits_that_contradict_each_other_give_no_small_value(bound, risk):
     assert tandem == pytest.approx(risk / 50)
     assert tandem < gibbs**2 / 4
     # these look at pairs alone, where nothing contradicts: a mu a little below 0 is fair
-    fair = 0.98 if bound.key in {"ccpbb", "ccskl"} else 1.0
+    fair = 0.98 if bound.key in {"ccpbb", "ccskl", "c2"} else 1.0
     assert evaluate(bound, counts, rho).value >= min(4 * tandem * fair, 2 * gibbs)
     if "mu" in bound.parameter_names and name(bound) != "ccpbb-sharp":
         for mu in (-5.0, -0.1, 0.0, 0.1, risk, 0.49, 0.4999999):

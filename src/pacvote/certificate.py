@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -21,9 +22,10 @@ from pacvote import _certificatefile as files
 from pacvote._files import atomic_write
 from pacvote._text import card
 from pacvote.bounds.base import Bound, Limits, Parameters
+from pacvote.bounds.choice import AUTO, choose
 from pacvote.bounds.evidence import Floats, Quantity
-from pacvote.bounds.registry import Problem, exact_delta, resolve, simplex
-from pacvote.bounds.shared import Rows, SharedBound
+from pacvote.bounds.registry import Problem, alternatives, exact_delta, resolve, simplex
+from pacvote.bounds.shared import Rows
 from pacvote.counts import PairCounts, count
 from pacvote.exact import (
     UNIT,
@@ -196,7 +198,8 @@ def certify(
     evidence : Votes or PairCounts
         The validation rows, counted or to be counted. ``binomial`` and ``ndraw`` need Votes.
     bound : str or Bound, default="cctnd"
-        A key of ``BOUNDS`` or a bound object; it must be sound.
+        A key of ``BOUNDS`` or a bound object; it must be sound. With "auto" the kind of rows
+        decides, never what they hold: see `pacvote.bounds.choose`. The reason is printed.
     delta : float or Fraction, default=0.05
         Probability with which the certificate may be wrong.
     weights : array-like of shape (n_voters,), default=None
@@ -220,16 +223,42 @@ def certify(
     Under the certificate's ``assumptions``, the probability over the validation rows that it
     claims too little is at most ``delta``.
     """
+    if bound == AUTO:
+        if isinstance(evidence, Votes) and not evidence.shared:
+            evidence = count(evidence)
+        choice = choose(evidence, weighted=weights is not None)
+        print(choice, file=sys.stderr)
+        bound = choice.bound
     chosen, delta, selection = _proven(bound), _short_delta(delta), _selection(selection)
-    share = delta * selection
     prior_integers = _prior_integers(prior, evidence.n_voters)
     rounded = np.array(prior_integers, dtype=np.float64) / sum(prior_integers)
-    if isinstance(evidence, Votes) and not isinstance(chosen, SharedBound):
+    if isinstance(evidence, Votes) and not chosen.needs_rows:
         evidence = count(evidence)
     if weights is None:
-        weights = minimize(chosen, evidence, delta=share, prior=rounded).weights
+        weights = minimize(chosen, evidence, delta=delta * selection, prior=rounded).weights
     integers = to_integers(simplex("weights", weights, evidence.n_voters))
-    problem = Problem.of(chosen, evidence, share, rounded)
+    members = alternatives(chosen, at_prior=integers == to_integers(rounded))
+    names = tuple(member.key for member, _ in chosen.alternatives())
+    names = (*map(str, selected_from), *(names if len(names) > 1 else ()))
+    certificates = [
+        _certify(
+            Problem.of(member, evidence, delta * selection * share, rounded),
+            integers,
+            prior_integers,
+            (selection * share, names),
+        )
+        for member, share in members
+    ]
+    return min(certificates, key=lambda certificate: certificate.exact_risk)
+
+
+def _certify(
+    problem: Problem,
+    integers: tuple[int, ...],
+    prior_integers: tuple[int, ...],
+    choice: tuple[Fraction, tuple[str, ...]],
+) -> Certificate:
+    chosen = problem.bound
     outcome = problem.outcome(np.array(integers, dtype=np.float64) / UNIT, {})
     moments = _exact_moments(problem, integers, prior_integers, outcome.parameters)
     claims = exact_claims(outcome.witnesses, moments)
@@ -238,7 +267,6 @@ def certify(
     parameters = exact_parameters(chosen, limits, outcome.parameters, threshold)
     value = chosen.formula(limits, parameters, threshold)
     risk = min(Fraction(1), Fraction(ceil(value * UNIT), UNIT))
-    choice = selection, tuple(map(str, selected_from))
     return _issue(problem, risk, integers, prior_integers, parameters, claims, choice)
 
 
@@ -266,8 +294,9 @@ def vacuous(
     total = sum(prior_integers)
     rounded = np.array(prior_integers, dtype=np.float64) / total
     delta, selection = _short_delta(delta), _selection(selection)
-    chosen = _proven(bound)
-    if isinstance(chosen, SharedBound):
+    chosen, part = _proven(bound).alternatives()[0]
+    selection *= part
+    if chosen.needs_rows:
         msg = f"`bound` {chosen.key!r} claims something of any rows; use `certify`"
         raise TypeError(msg)
     problem = Problem.unchecked(chosen, counts, delta * selection, rounded)

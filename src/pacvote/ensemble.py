@@ -21,8 +21,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from pacvote._inputs import default_voters
 from pacvote.bags import draw_bags
 from pacvote.bounds.base import Bound
+from pacvote.bounds.choice import AUTO, choose
 from pacvote.bounds.registry import exact_delta, refuse_empty_overlaps, resolve
-from pacvote.bounds.shared import SharedBound
 from pacvote.certificate import Certificate, certify, vacuous
 from pacvote.counts import PairCounts, count
 from pacvote.exact import UNIT
@@ -68,6 +68,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         The bound that is minimised and certified, a key of ``BOUNDS`` or a bound object. Folds
         share no row and so bear no bound on pairs: with ``validation="folds"``, "cctnd" stands
         for "folds", which the certificate names, and any other bound on pairs is refused.
+        With "auto" the rows that voters have decide, never what they say: `pacvote.bounds.choose`.
     delta : float or Fraction, default=0.05
         Probability with which the certificate may be wrong.
     prior : array-like of shape (n_voters,), default=None
@@ -210,8 +211,10 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     def _bound(self) -> str | Bound:
         folds = self.validation == "folds"
         bound = BOUND_OF_FOLDS if folds and self.bound == "cctnd" else self.bound
+        if bound == AUTO:
+            return bound
         chosen = resolve(bound)
-        if isinstance(chosen, SharedBound) and isinstance(self.validation, str):
+        if chosen.needs_rows and isinstance(self.validation, str):
             way = "all voters on the same rows; use validation=0.5, or 'cctnd'"
         elif folds and chosen.needs_pairs():
             way = f'rows that two voters share; use {BOUND_OF_FOLDS!r}, or "subsample"'
@@ -228,7 +231,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
 
     def _minimize(self, bound: str | Bound, delta: float | Fraction) -> Self:
         delta, selection = exact_delta(delta), Fraction(1, self.n_candidates_)
-        chosen = resolve(bound)
+        chosen = self._choose() if bound == AUTO else resolve(bound)
         self._claim = (chosen, delta)
         evidence = self._evidence()
         nothing = _why_vacuous(self.counts_, chosen)
@@ -243,9 +246,15 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         self.solution_ = minimize(chosen, evidence, delta=delta * selection, prior=self.prior)
         return self._take(self._certified(self.solution_.weights))
 
+    def _choose(self) -> Bound:
+        choice = choose(self.votes_ if self.votes_.shared else self.counts_)
+        if self.verbose:
+            print(choice)
+        return choice.bound
+
     def _evidence(self) -> Votes | PairCounts:
         """Return what the bound in use rests on."""
-        return self.votes_ if isinstance(self._claim[0], SharedBound) else self.counts_
+        return self.votes_ if self._claim[0].needs_rows else self.counts_
 
     def _certified(self, weights: ArrayLike) -> Certificate:
         bound, delta = self._claim

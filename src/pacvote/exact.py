@@ -209,6 +209,8 @@ def _complexity(witness: Witness, moments: Means) -> Fraction:
         nats = order * moments.divergence() + decimal(witness.grid / witness.share).ln()
         if witness.inequality == "kl_paper":
             nats += Decimal(4 * witness.n_samples).ln() / 2
+        if witness.inequality == "trinomial":
+            nats += (witness.n_samples + 2 * Decimal(witness.n_samples).sqrt()).ln()
         return Fraction(ceil(nats * FINE), FINE)
 
 
@@ -324,6 +326,22 @@ def _solve_bennett(witness: Witness, moments: Means, before: Sequence[ExactClaim
     return _claim(witness, p_hat, _complexity(witness, moments), limit)
 
 
+def _solve_trinomial(witness: Witness, moments: Means, _: Sequence[ExactClaim]) -> ExactClaim:
+    """Return the dual's value at the witness's mu and eta."""
+    mu, eta = Fraction(witness.parameters["mu"]), Fraction(witness.parameters["eta"])
+    both, one = moments.mean(Quantity.TANDEM), moments.mean(Quantity.ONE_ERRS)
+    outcomes = ((1 - mu) ** 2, both), (-mu * (1 - mu), one), (mu**2, 1 - both - one)
+
+    def limit(_: Fraction, complexity: Fraction) -> Fraction:
+        with localcontext(prec=DIGITS):
+            logs = (decimal(p) * decimal(eta - v).ln() for v, p in outcomes if p)
+            nats = sum(logs, start=-decimal(complexity) / witness.n_samples)
+            return _round(eta - Fraction(nats.exp()), UNIT, "upper")
+
+    p_hat = mu**2 + (1 - 2 * mu) * both - mu * one
+    return _claim(witness, p_hat, _complexity(witness, moments), limit)
+
+
 def _solve_tilts(witness: Witness, moments: ExactMoments, _: Sequence[ExactClaim]) -> ExactClaim:
     """Return the dual's value at the witness's multipliers."""
     parameters, n = witness.parameters, witness.n_samples
@@ -385,6 +403,7 @@ _SOLVERS: dict[str, Callable[..., ExactClaim]] = {
     "mixture": _solve_mean,
     "kl_paper": _solve_mean,
     "binomial": _solve_mean,
+    "trinomial": _solve_trinomial,
     "variance": _solve_variance,
     "bennett": _solve_bennett,
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Literal, final
@@ -28,7 +28,7 @@ from pacvote._text import card
 from pacvote.alternation import alternate
 from pacvote.bounds.base import Bound, Outcome, Parameters
 from pacvote.bounds.evidence import Floats
-from pacvote.bounds.registry import Problem, resolve, simplex
+from pacvote.bounds.registry import Problem, evaluate, exact_delta, resolve, simplex
 from pacvote.bounds.shared import SharedBound
 from pacvote.counts import PairCounts
 from pacvote.votes import Votes
@@ -113,6 +113,8 @@ def minimize(
         of the weights found.
     """
     chosen = resolve(bound)
+    if method == "direct" and chosen.alternatives()[0][0] is not chosen:
+        return _least(chosen, evidence, exact_delta(delta), prior, max_iter)
     if method == "direct":
         problem = Problem.of(chosen, evidence, delta, prior)
         weights = chosen.settled(problem.evidence, problem.prior, problem.delta)
@@ -125,6 +127,23 @@ def minimize(
         msg = f'`method="paper"` needs a bound with the paper\'s constants, such as {given}'
         raise ValueError(msg)
     return _paper(Problem.of(chosen, evidence, delta, prior), max_iter)
+
+
+def _least(
+    bound: Bound,
+    evidence: Votes | PairCounts,
+    delta: Fraction,
+    prior: ArrayLike | None,
+    max_iter: int,
+) -> Solution:
+    """Return the weights of the member whose own least is the least."""
+    found = [
+        minimize(member, evidence, delta=share * delta, prior=prior, max_iter=max_iter)
+        for member, share in bound.alternatives()
+    ]
+    best = min(found, key=lambda solution: solution.value)
+    value = evaluate(bound, evidence, best.weights, delta=delta, prior=prior).value
+    return replace(best, value=value, parameters={})
 
 
 def _settled(problem: Problem, weights: Floats) -> Solution:

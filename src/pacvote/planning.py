@@ -13,12 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 
 from pacvote._rounding import check_unit, root
+from pacvote.bounds.folds import least_limit
 from pacvote.bounds.registry import exact_delta
-from pacvote.certificate import percent_up, with_confidence
+from pacvote.certificate import Certificate, percent_up, with_confidence
 from pacvote.concentration import binomial_upper, kl
+from pacvote.counts import PairCounts
 
 LARGEST, MOST = 10**7, 10**9  # rows to find, and to be given
 ERRORS = 10**5  # among them, each of which is looked at
+BESIDE = (
+    "For comparison, claims of their own at the same confidence; choose one beforehand, since the "
+    "least of them is no claim"
+)
 # Sizes are decided with this margin of delta, above any rounding, so that a plan is never short.
 SURE = 1 - 1e-5
 
@@ -102,6 +108,35 @@ def plan(
     attained = float(_cdf(size, n_errors, expected_error))
     limit = binomial_upper(size, n_errors, exact)
     return Plan(size, n_errors, limit, expected_error, exact, power, attained)
+
+
+def beside(certificate: Certificate, counts: PairCounts) -> tuple[str, str]:
+    """Return what one voter alone, and a hold-out, would have claimed at the same confidence.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        What was claimed; its confidence is taken.
+    counts : PairCounts
+        The evidence.
+
+    Returns
+    -------
+    (str, str)
+        Two sentences; each is a claim of its own, and the least of all of them is none.
+    """
+    delta = certificate.delta
+    voter, limit = least_limit(counts, None, delta)
+    errors, n_rows = int(counts.errors[voter]), int(counts.rows[voter])
+    bought = plan(errors / n_rows, n_rows=n_rows, delta=delta)
+    return (
+        f"The best single voter, {counts.voters[voter]!r:.40}, errs on at most "
+        f"{percent_up(Fraction(limit))}: {errors:,} errors in {n_rows:,} rows, as the best of "
+        f"{counts.n_voters:,}.",
+        f"{n_rows:,} rows held out from training would certify {percent_up(Fraction(bought.risk))} "
+        f"or less, with a chance of {100 * bought.power:.0f} %, for a vote that errs as often as "
+        "that voter was seen to.",
+    )
 
 
 def _size(n_rows: int | None) -> int:

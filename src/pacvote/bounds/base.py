@@ -19,6 +19,7 @@ from pacvote import concentration as on
 from pacvote._rounding import ln_inverse_upper, round_down, round_up
 from pacvote.bounds.coalition import smallest_losing
 from pacvote.bounds.evidence import Counted, Floats, Moments, Quantity, Sizes, Vote
+from pacvote.counts import PairCounts
 from pacvote.tilts import tilted
 
 Parameters = Mapping[str, float]
@@ -140,7 +141,7 @@ class Claim:
             msg = "a mean of exact limits has no slopes; its bounds are settled, not minimised"
             raise ValueError(msg)
         held = np.flatnonzero(vote.weights)
-        limits = voter_limits(vote.evidence, vote.prior, self.share, held)
+        limits = voter_limits(vote.evidence.counts, vote.prior, self.share, held)
         mean = sum(float(vote.weights[i]) * limit for i, limit in limits.items())
         value = min(1.0, round_up(mean * (1 + slack)))
         witness = replace(
@@ -215,6 +216,15 @@ class Bound(ABC):
     def sound(self) -> bool:
         """Whether the bound is proven as computed; no certificate is issued otherwise."""
         return True
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether counts are not enough: every row is needed, and all voters on it."""
+        return False
+
+    def alternatives(self) -> tuple[tuple[Bound, Fraction], ...]:
+        """Return the bounds to take the least of, and the share of delta that each has."""
+        return ((self, Fraction(1)),)
 
     @property
     def counts_coalitions(self) -> bool:
@@ -300,10 +310,10 @@ class ClaimBound(Bound):
 
 
 def voter_limits(
-    evidence: Counted, prior: Floats, share: Fraction, voters: Iterable[int]
+    counts: PairCounts, prior: Floats, share: Fraction, voters: Iterable[int]
 ) -> dict[int, float]:
     """Return the exact limit on each voter's risk, at the share times its prior."""
-    rows, errors, limits = evidence.counts.rows, evidence.counts.errors, {}
+    rows, errors, limits = counts.rows, counts.errors, {}
     for i in map(int, voters):
         spent = round_down(float(share) * float(prior[i]))
         limits[i] = on.binomial_upper(int(rows[i]), int(errors[i]), spent)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 import numpy as np
+from scipy.special import betaincinv
 
 from pacvote._rounding import round_up
 from pacvote.bounds.base import (
@@ -23,6 +24,7 @@ from pacvote.bounds.base import (
 )
 from pacvote.bounds.evidence import Counted, Floats, Quantity, Sizes
 from pacvote.bounds.two_moment import GIBBS_AND_UNLABELLED
+from pacvote.counts import PairCounts
 
 
 @final
@@ -121,7 +123,23 @@ class BestVoter(ClaimBound):
 
     def settled(self, evidence: Counted, prior: Floats, delta: Fraction) -> Floats:
         """Return the weights of the voter with the least limit."""
-        limits = voter_limits(evidence, prior, delta, np.flatnonzero(prior))
         weights = np.zeros_like(prior)
-        weights[min(limits, key=limits.__getitem__)] = 1.0
+        weights[least_limit(evidence.counts, prior, delta)[0]] = 1.0
         return weights
+
+
+def least_limit(counts: PairCounts, prior: Floats | None, delta: Fraction) -> tuple[int, float]:
+    """Return the voter with the least exact limit at its prior's share of delta, and the limit.
+
+    SciPy's beta quantiles find those that come into question.
+    """
+    n, k, m = counts.rows, counts.errors, counts.n_voters
+    prior = np.full(m, 1 / m) if prior is None else prior
+    near = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - float(delta) * prior), 1.0)
+    near[prior == 0] = np.inf
+    if near.min() >= 1:
+        return int(near.argmin()), 1.0
+    close = np.flatnonzero(near <= near.min() * (1 + 1e-6))
+    limits = voter_limits(counts, prior, delta, close)
+    best = min(limits, key=limits.__getitem__)
+    return best, limits[best]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from pacvote._inputs import nearest
 from pacvote._rounding import EPS
 from pacvote.bounds.base import Bound, Outcome, Parameters, Witness
+from pacvote.bounds.best_of import BestOf
 from pacvote.bounds.binomial import Binomial
 from pacvote.bounds.c_bound import CBound
 from pacvote.bounds.ccpbb import CCBennett
@@ -23,7 +24,7 @@ from pacvote.bounds.dis import Disagreement
 from pacvote.bounds.evidence import Evidence, Floats, Moments, Quantity, Vote
 from pacvote.bounds.first_order import FirstOrder
 from pacvote.bounds.folds import BestVoter, Folds
-from pacvote.bounds.germain import GermainOne
+from pacvote.bounds.germain import GermainOne, GermainTwo
 from pacvote.bounds.ndraw import NDraw
 from pacvote.bounds.shared import Rows, SharedBound
 from pacvote.bounds.tandem import Tandem
@@ -43,8 +44,10 @@ BOUNDS: Final[dict[str, type[Bound]]] = {
         CBound,
         Disagreement,
         GermainOne,
+        GermainTwo,
         Folds,
         BestVoter,
+        BestOf,
         Binomial,
         NDraw,
     )
@@ -93,11 +96,30 @@ def evaluate(
     BoundValue
         ``value`` (rounded up, at most 1), ``parameters`` and ``witnesses``.
     """
-    chosen = resolve(bound)
-    problem = Problem.of(chosen, evidence, delta, prior)
-    rho = simplex("weights", weights, problem.evidence.sizes.n_voters)
-    outcome = problem.outcome(rho, parameters or {})
-    return BoundValue(min(1.0, outcome.value), dict(outcome.parameters), outcome.witnesses)
+    share, m = exact_delta(delta), evidence.n_voters
+    rho = simplex("weights", weights, m)
+    pi = np.full(m, 1 / m) if prior is None else simplex("prior", prior, m)
+    outcomes = [
+        Problem.of(member, evidence, part * share, pi).outcome(rho, parameters or {})
+        for member, part in alternatives(resolve(bound), at_prior=np.array_equal(rho, pi))
+    ]
+    best = min(outcomes, key=lambda outcome: outcome.value)
+    return BoundValue(min(1.0, best.value), dict(best.parameters), best.witnesses)
+
+
+def alternatives(bound: Bound, *, at_prior: bool) -> list[tuple[Bound, Fraction]]:
+    """Return the bounds to take the least of; one for fixed weights among several at those only.
+
+    Weights that a member found by the rows are none that another may take for fixed.
+    """
+    members = bound.alternatives()
+    if len(members) == 1:
+        return list(members)
+    held = [(one, share) for one, share in members if at_prior or not one.for_fixed_weights]
+    if held:
+        return held
+    msg = f"`weights` must be the prior's for a `{bound.key}` of bounds for fixed weights alone"
+    raise ValueError(msg)
 
 
 @final

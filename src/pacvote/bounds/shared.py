@@ -29,6 +29,11 @@ class SharedBound(Bound):
 
     known_constants: ClassVar[tuple[str, ...]] = ("sharp",)
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether counts are not enough: they are not."""
+        return True
+
 
 @final
 class Rows:

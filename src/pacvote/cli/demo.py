@@ -12,6 +12,7 @@ from rich.box import ASCII, ROUNDED
 from rich.table import Table
 
 from pacvote import Certificate, PairCounts, certify
+from pacvote.bounds.folds import least_limit
 from pacvote.certificate import percent_up
 from pacvote.cli.scale import Row, scale
 from pacvote.cli.screen import Clock, Screen, whole, write_report
@@ -150,14 +151,9 @@ def _uniform(said: NDArray[Any], y: NDArray[Any]) -> Line:
 
 def _best_tree(counts: PairCounts, said: NDArray[Any], y: NDArray[Any]) -> Line:
     """Return the tree of the least limit; each has its share of delta, so that all limits hold."""
-    share = DELTA / counts.n_voters
-    limits = [
-        binomial_upper(int(n), int(k), share)
-        for n, k in zip(counts.rows, counts.errors, strict=True)
-    ]
-    best = int(np.argmin(limits))
+    best, limit = least_limit(counts, None, DELTA)
     error = float(np.mean(said[:, best] != y))
-    return Line("best_tree", "best single tree", Fraction(limits[best]), error, 1.0)
+    return Line("best_tree", "best single tree", Fraction(limit), error, 1.0)
 
 
 def _held_out(declared: Line, n_test: int) -> Line:

@@ -16,10 +16,11 @@ from rich.text import Text
 from pacvote import BOUNDS
 from pacvote._files import atomic_write
 from pacvote._text import shown
+from pacvote.bounds.choice import AUTO, choose
 from pacvote.bounds.registry import resolve
 from pacvote.cli.frames import Columns, read_frame, read_target
 from pacvote.cli.screen import Screen, check_out, complain, whole, write_report
-from pacvote.cli.votes import BoundKey, facts_of, show_certificate
+from pacvote.cli.votes import BoundKey, facts_of, show_beside, show_certificate
 from pacvote.fitting import PROGRESS
 from pacvote.tables.columns import refuse_unknown
 
@@ -107,7 +108,10 @@ def fit(
     table.add_row("Features", Text(shown(f"{len(columns.features)}: {columns}")))
     table.add_row("Classes", f"{len(vote.classes_):,}")
     screen.show(table, "")
+    if bound == AUTO:
+        screen.line(str(choose(vote.counts_)))
     show_certificate(screen, vote.certificate_)
+    show_beside(screen, vote.certificate_, vote.counts_)
     screen.files([("Model, certificate and counts", out), ("Report", out / _REPORT)])
     screen.next("pacvote", "predict", out, f"NEW{data.suffix}", "--out", "predictions.csv")
     screen.result({**facts_of(vote.certificate_), "ensemble": ensemble, "out": str(out)})
@@ -179,7 +183,7 @@ def _unfitted(
     from pacvote.voters import paper_ensemble
 
     strong = ensemble.startswith("vote-of")
-    if strong and resolve(bound or "folds").needs_pairs():
+    if strong and bound != AUTO and resolve(bound or "folds").needs_pairs():
         msg = (
             f"`bound` {bound!r} is about pairs of voters, but the folds of `ensemble` {ensemble} "
             "share no row; use 'folds'"

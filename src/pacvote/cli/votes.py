@@ -16,11 +16,14 @@ from rich.text import Text
 import pacvote
 from pacvote import BOUNDS, Votes
 from pacvote._inputs import nearest
+from pacvote.bounds.base import Bound
+from pacvote.bounds.choice import AUTO, choose
 from pacvote.bounds.registry import resolve
-from pacvote.bounds.shared import SharedBound
 from pacvote.certificate import Certificate, percent_up
 from pacvote.cli.screen import Screen, check_out, complain, write_report
 from pacvote.counts import PairCounts
+from pacvote.counts import count as count_pairs
+from pacvote.planning import BESIDE, beside
 from pacvote.tables import Null, count_table, n_rows, read_votes
 from pacvote.verify import verify as verify_evidence
 
@@ -49,8 +52,8 @@ class Columns:
 BoundKey = Annotated[
     str,
     Parameter(
-        help=f"One of {', '.join(BOUNDS)}. Choose before looking: the least of several is no "
-        "certificate."
+        help=f"One of {', '.join(BOUNDS)}; or auto, by which voters have which rows. Choose before "
+        "looking: the least of several is no certificate."
     ),
 ]
 
@@ -92,7 +95,11 @@ def _doubted(counts: PairCounts) -> PairCounts:
 
 def read_evidence(path: Path, columns: Columns, screen: Screen, bound: str) -> Votes | PairCounts:
     """Load counts, or the votes themselves for a bound that needs all voters on every row."""
-    if not isinstance(resolve(bound), SharedBound):
+    if bound == AUTO:
+        counts = read_counts(path, columns, screen)
+        if is_counts(path) or not counts.shared:
+            return counts
+    elif not resolve(bound).needs_rows:
         return read_counts(path, columns, screen)
     if is_counts(path):
         msg = f"`bound` {bound} needs every row, but {str(path)!r} holds counts; give the votes"
@@ -242,10 +249,17 @@ def certify(
         check_out(report, votes, ".html", name="report")
     evidence = read_evidence(votes, columns or Columns(), screen, bound)
     chosen = None if weights is None else read_weights(weights, evidence.voters)
+    used: str | Bound = bound
+    if bound == AUTO:
+        choice = choose(evidence, weighted=chosen is not None)
+        screen.line(str(choice))
+        used = choice.bound
     with screen.working("minimising the bound" if chosen is None else "evaluating the bound"):
-        certificate = pacvote.certify(evidence, bound=bound, delta=delta, weights=chosen)
+        certificate = pacvote.certify(evidence, bound=used, delta=delta, weights=chosen)
     certificate.save(out)
     show_certificate(screen, certificate)
+    counts = evidence if isinstance(evidence, PairCounts) else count_pairs(evidence)
+    show_beside(screen, certificate, counts)
     written = [("Certificate", out)]
     if report is not None:
         write_report(screen, report, certificate, evidence)
@@ -320,6 +334,13 @@ def show_certificate(screen: Screen, certificate: Certificate) -> None:
     screen.show("")
 
 
+def show_beside(screen: Screen, certificate: Certificate, counts: PairCounts) -> None:
+    """Print what else could be claimed: for comparison, and not to be put together."""
+    screen.line(f"{BESIDE}:")
+    screen.points(beside(certificate, counts))
+    screen.show("")
+
+
 def _bound_of(path: Path) -> str:
     """Return the bound of a certificate, or nothing where the checker will say what is wrong."""
     try:
@@ -352,7 +373,7 @@ def verify(
         with path.open("rb"):  # a file that is not there is misuse, and refutes nothing
             pass
     bound = _bound_of(certificate)
-    rows = bound in BOUNDS and issubclass(BOUNDS[bound], SharedBound)
+    rows = bound in BOUNDS and BOUNDS[bound]().needs_rows
     given: Path | Votes | PairCounts = evidence
     if rows or not is_counts(evidence):
         given = read_evidence(evidence, columns or Columns(), screen, bound if rows else "fo")

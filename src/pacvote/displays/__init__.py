@@ -5,7 +5,7 @@ table with ``frame``. Drawing needs matplotlib and ``frame`` polars: ``pip insta
 """
 
 from pacvote.displays.abstention import AbstentionDisplay
-from pacvote.displays.risk import BoundsDisplay, Line, best_voter
+from pacvote.displays.risk import BoundsDisplay, Line
 from pacvote.displays.voters import BARS, TandemDisplay, WeightsDisplay
 
 __all__ = [
@@ -15,5 +15,4 @@ __all__ = [
     "Line",
     "TandemDisplay",
     "WeightsDisplay",
-    "best_voter",
 ]

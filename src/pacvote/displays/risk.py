@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, final
 import numpy as np
 
 from pacvote.bounds import BOUNDS
+from pacvote.bounds.folds import least_limit
 from pacvote.bounds.registry import evaluate, exact_delta, simplex
 from pacvote.certificate import percent_up
 from pacvote.concentration import binomial_upper
@@ -42,17 +43,6 @@ class Line:
     limit: float | None
 
 
-def best_voter(counts: PairCounts, delta: Fraction) -> tuple[int, float]:
-    """Return the voter of the least exact limit and that limit, at delta shared by all voters."""
-    share = delta / counts.n_voters
-    limits = [
-        binomial_upper(int(n), int(k), share) if n else 1.0
-        for n, k in zip(counts.rows, counts.errors, strict=True)
-    ]
-    best = int(np.argmin(limits))
-    return best, limits[best]
-
-
 def held_out_line(n_rows: int, n_errors: int, delta: Fraction) -> Line:
     """Return what rows that played no part in the vote prove of it: an exact limit."""
     if not 0 <= n_errors <= n_rows or not n_rows:
@@ -64,7 +54,7 @@ def held_out_line(n_rows: int, n_errors: int, delta: Fraction) -> Line:
 
 def _single_lines(counts: PairCounts, weights: Floats, delta: Fraction) -> list[Line]:
     rates = counts.errors / counts.rows.clip(1)
-    best, limit = best_voter(counts, delta)
+    best, limit = least_limit(counts, None, delta)
     return [
         Line(f"best voter: {counts.voters[best]}", "voter", float(rates[best]), limit),
         Line("a voter drawn by weight", "drawn", float(rates @ weights), None),

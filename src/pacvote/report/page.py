@@ -18,6 +18,7 @@ from pacvote.bounds import BOUNDS
 from pacvote.certificate import percent_up
 from pacvote.counts import PairCounts, count
 from pacvote.displays import BARS, BoundsDisplay, TandemDisplay, WeightsDisplay
+from pacvote.planning import BESIDE, beside
 from pacvote.report.pictures import Axis, Heat, curve
 from pacvote.verify import Verdict, verify
 
@@ -113,6 +114,8 @@ def render(
         about=_about(certificate),
         ledger=[_Entry.of(claim) for claim in certificate.claims],
         spent=certificate.delta * certificate.selection,
+        beside=beside(certificate, counts),
+        beside_head=BESIDE,
         **_risk(scale),
         **_voters(certificate, counts),
         **_pairs(counts),

@@ -23,7 +23,7 @@ from .proofs import (
     mean_of,
     nats,
 )
-from .uneven import is_dual, is_mean_of_limits
+from .uneven import is_dual, is_mean_of_limits, is_trinomial
 
 ASSUMPTIONS = (
     "The validation rows and the future rows are independent draws from one distribution: "
@@ -58,6 +58,7 @@ CLAIMS = {  # quantity, side and share of delta, in the order of their names
     ("best_voter", "sharp"): "gibbs upper 1",
     ("dis", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
     ("c1", "sharp"): "gibbs upper 1/2, one_errs lower 1/2",
+    ("c2", "sharp"): "mu_tandem upper 1",
     ("binomial", "sharp"): "vote upper 1",
     ("ndraw", "sharp"): "drawn upper 1",
 }
@@ -66,8 +67,12 @@ _UNLABELLED = {  # claims where unlabelled rows were counted
     ("folds", "sharp", True): "disagreement upper 1/2, gibbs upper 1/2",
 }
 _BOX = [("tandem", "upper"), ("gibbs", "upper"), ("gibbs", "lower")]
-_PARAMETERS = {"cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
-_OWN = {"tilts": is_dual, "binomials": is_mean_of_limits}  # with parameters of their own
+_PARAMETERS = {"c2": {"mu"}, "cctnd": {"mu"}, "ccskl": {"mu"}, "ccpbb": {"mu", "lambda", "gamma"}}
+_OWN = {
+    "trinomial": is_trinomial,
+    "tilts": is_dual,
+    "binomials": is_mean_of_limits,
+}  # with parameters of their own
 _PARAMETERS["ndraw"] = {"draws", "erring"}
 _EVEN = {"disagreement", "drawn"}  # on one set of rows, always
 _FORMS = {"mu_tandem": "bennett", "mu_variance": "variance", "vote": "binomial"}
@@ -81,7 +86,7 @@ def _formula(paper: Paper, limits: Mapping[tuple[str, str], Fraction]) -> Fracti
     above, below = limits.get(("gibbs", "upper"), ONE), limits.get(("gibbs", "lower"), ZERO)
     t, more = limits.get(("tandem", "upper"), ONE), limits.get(("one_errs", "upper"), ONE)
     one, none = limits.get(("one_errs", "lower"), ZERO), limits.get(("none_errs", "lower"), ZERO)
-    if bound == "ccpbb":
+    if bound in {"ccpbb", "c2"}:
         mean = limits["mu_tandem", "upper"]
         return mean / (HALF - mu) ** 2 if mean > 0 else ONE
     if bound == "cctnd":
@@ -203,12 +208,18 @@ def _check_claimed(paper: Paper, counts: Counts) -> None:
     for row in (_UNLABELLED.get(known) or CLAIMS[known[:2]]).split(", "):
         name, side, share = row.split()
         form = "mixture" if paper["constants"] == "sharp" else "kl_paper"
-        form = _FORMS.get(name, form)
+        form = "trinomial" if bound == "c2" else _FORMS.get(name, form)
         if bound in {"folds", "best_voter"} and name == "gibbs":
             form = "binomials"
         elif form == "mixture" and name not in _EVEN and not _is_even(counts, name):
             form = "tilts"
-        own = {"bennett": form, "variance": form, "binomial": form, "kl_paper": name}
+        own = {
+            "trinomial": form,
+            "bennett": form,
+            "variance": form,
+            "binomial": form,
+            "kl_paper": name,
+        }
         event = own.get(form, f"{name} {side}")
         spent = Fraction(share) * paper["delta"] * paper["selection"]
         ledger.append([event, name, side, form, spent])

@@ -19,7 +19,9 @@ _CERTIFICATE += "weight_integers prior_integers parameters claims n_single n_pai
 _CERTIFICATE += "evidence_sha256 assumptions version created"
 _CLAIM = "event quantity side inequality p_hat n_samples complexity share grid value parameters"
 _FRACTIONS = {"exact_risk", "delta", "selection", "p_hat", "complexity", "share", "value"}
-_EXACT = re.compile("|".join([*_FRACTIONS, "mu|lambda|gamma|nu|draws|erring|(tau|limit)_[0-9]+"]))
+_EXACT = re.compile(
+    "|".join([*_FRACTIONS, "mu|eta|lambda|gamma|nu|draws|erring|(tau|limit)_[0-9]+"])
+)
 _LISTS = {"voters", "selected_from", "weight_integers", "prior_integers", "claims", "assumptions"}
 _INTEGERS = {"protocol", "n_single", "n_pair", "n_samples", "grid"}
 _TYPES: dict[str, type] = {"parameters": dict, **dict.fromkeys(_INTEGERS, int)}

@@ -98,8 +98,10 @@ def nats(paper: Paper, claim: Paper) -> Any:
     draws = {"gibbs": 1, "vote": 0, "drawn": int(claim["parameters"].get("draws", 0))}
     order = draws.get(claim["quantity"], 2)
     nats = order * divergence + ball(claim["grid"] / claim["share"]).log()
-    kl = claim["inequality"] == "kl_paper"
-    return nats + ball(4 * claim["n_samples"]).log() / 2 if kl else nats
+    n = ball(claim["n_samples"])
+    adds = {"kl_paper": 2 * n.sqrt(), "trinomial": n + 2 * n.sqrt()}
+    add = adds.get(claim["inequality"])
+    return nats + add.log() if add is not None else nats
 
 
 def slopes_of(claim: Paper) -> list[tuple[Fraction, Fraction]]:

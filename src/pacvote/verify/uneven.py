@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib import import_module
-from math import ceil
+from math import ceil, exp, log
 from typing import Any
 
 from .files import Counts, Paper, require
-from .proofs import ONE, UNIT, ZERO, above, ball, slopes_of
+from .proofs import HALF, ONE, UNIT, ZERO, above, ball, is_ceiling, mean_of, slopes_of
 
 TAU_UNIT = 2**16
 NO_TIE = 1 - Fraction(1, 3 * 2**60)  # of a share of delta: no binomial tail at a limit equals it
@@ -118,6 +118,45 @@ def _is_rounded(number: Fraction, exact: Any, sign: int) -> bool:
     inner = number - Fraction(sign, UNIT)
     tight = above(sign * ball(number), sign * exact) and above(sign * exact, sign * ball(inner))
     return tight and (number * UNIT).denominator == 1
+
+
+def is_trinomial(paper: Paper, claim: Paper, counts: Counts) -> bool:
+    """Whether eta proves the limit on the mean of l_mu, and mu and eta are nearly the best.
+
+    Where kl(p^ || p) <= e, Jensen's inequality gives E[eta - l] >= exp(-e) prod (eta - v)^p^. A
+    p that the relative entropy allows has its own C-bound, which no choice can go below.
+    """
+    mu, given = paper["parameters"]["mu"], claim["parameters"]
+    require(given.keys() == {"mu", "eta"} and given["mu"] == mu < HALF, "mu and eta are not given")
+    eta, weights = given["eta"], paper["weight_integers"]
+    bits = [x.denominator & (x.denominator - 1) == 0 and x.denominator < 2**60 for x in (mu, eta)]
+    require(all(bits) and abs(mu) <= 64 and 0 < eta < 2**20, "mu or eta has too many bits")
+    both, one = (
+        mean_of(counts, weights, {"quantity": name, "parameters": {}})
+        for name in ("tandem", "one_errs")
+    )
+    p_hat, values = (both, one, 1 - both - one), ((1 - mu) ** 2, mu * mu - mu, mu * mu)
+    require(eta > max(values), "eta is not above the loss")
+    budget = ball(claim["complexity"]) / claim["n_samples"]
+    logs = [ball(p) * ball(eta - v).log() for p, v in zip(p_hat, values, strict=True)]
+    if not is_ceiling(claim["value"], ball(eta) - (sum(logs, -budget)).exp(), UNIT):
+        return False
+    bound = claim["value"] / (HALF - mu) ** 2
+    return bound >= 1 or _c_bound_of(p_hat, values, eta, budget) > float(bound) * 0.98 - 1e-9
+
+
+def _c_bound_of(p_hat: Any, values: Any, eta: Fraction, budget: Any) -> float:
+    """Return the C-bound of a distribution that the relative entropy allows: floats suffice."""
+    tilted = [float(p / (eta - v)) for p, v in zip(p_hat, values, strict=True)]
+    p = [x / sum(tilted) for x in tilted]
+    nats = sum(float(q) * log(float(q) / x) for q, x in zip(p_hat, p, strict=True) if q)
+    share = min(1.0, float(budget) / max(nats, 1e-300))
+    both, one, _ = (float(q) + share * (x - float(q)) for q, x in zip(p_hat, p, strict=True))
+    if not p_hat[0]:  # what is left buys errors of both, which were not seen
+        both = 1 - exp(min(0.0, nats - float(budget)))
+        one *= 1 - both
+    gibbs = both + one / 2
+    return (both - gibbs**2) / (0.25 + both - gibbs) if gibbs < 0.5 else 1.0
 
 
 def is_mean_of_limits(paper: Paper, claim: Paper, counts: Counts) -> bool:
