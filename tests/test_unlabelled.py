@@ -7,11 +7,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 
-from pacvote import PairCounts, certify, count, evaluate, verify
+from pacvote import MajorityVoteClassifier, PairCounts, certify, count, evaluate, verify
 from pacvote.certificate import FIXED, UNLABELLED
 from pacvote.concentration import binomial_upper, mixture_slopes, mixture_upper
 from pacvote.verify import checks
@@ -156,3 +160,68 @@ def test_a_file_that_says_another_number_is_refused(n_rows, tmp_path):
     with pytest.raises(ValueError, match="not a file of pair counts"):
         PairCounts.load(forged)
     assert not verify(certificate, forged)
+
+
+# ---------------------------------------------------------------- the classifier
+
+
+def digits(n=900):
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order[:n]], y[order[:n]], X[order[n:]]
+
+
+def as_frame(X):
+    return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+
+
+def strong(**settings):
+    forest = RandomForestClassifier(10)
+    return MajorityVoteClassifier(
+        forest, n_estimators=3, validation="folds", random_state=0, **settings
+    )
+
+
+@pytest.mark.parametrize(
+    "table", [np.asarray, as_frame, csr_array], ids=["array", "frame", "sparse"]
+)
+@pytest.mark.parametrize("bound", ["cctnd", "folds", "two_moment"])
+def test_the_classifier_counts_disagreements_on_new_rows(table, bound):
+    X, y, new = digits()
+    vote = strong(bound=bound).fit(table(X), y, unlabelled=table(new))
+    said = vote.votes(table(new))
+    differ = [[int((said[:, i] != said[:, j]).sum()) for j in range(3)] for i in range(3)]
+    assert vote.counts_.n_unlabelled == len(new)
+    assert vote.counts_.disagreements.tolist() == differ
+    assert UNLABELLED in vote.certificate_.assumptions
+    assert verify(vote.certificate_, vote.counts_)
+    assert vote.refit_weights(delta=0.1).counts_.n_unlabelled == len(new)
+
+
+def test_without_them_two_moment_needs_common_rows():
+    X, y, _ = digits()
+    with pytest.raises(ValueError, match="rows that two voters share"):
+        strong(bound="two_moment").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "table", [np.asarray, as_frame, csr_array], ids=["array", "frame", "sparse"]
+)
+def test_rows_of_the_fit_are_no_new_rows(table):
+    X, y, new = digits()
+    for known in (X, X[::2], np.concatenate([X[:500], new[:200]])):
+        with pytest.raises(ValueError, match=r"^`unlabelled` has \d+% of its rows in `X`[^\n]*$"):
+            strong().fit(table(X), y, unlabelled=table(known))
+
+
+def test_rows_of_few_kinds_may_be_equal():
+    rng = np.random.default_rng(0)
+    X, new = rng.integers(0, 2, (400, 3)), rng.integers(0, 2, (300, 3))
+    y = X.sum(axis=1) > 1
+    assert strong().fit(X, y, unlabelled=new).counts_.n_unlabelled == 300
+
+
+def test_rows_of_another_shape_are_refused():
+    X, y, new = digits()
+    with pytest.raises(ValueError, match="features"):
+        strong().fit(X, y, unlabelled=new[:, :10])

@@ -207,7 +207,8 @@ def _paid(
     """Weigh the winner of a search anew, by what its voters said in its own fit."""
     vote = copy.copy(winner).set_params(bound=bound, delta=delta, prior=prior)
     vote.n_candidates_ = n_candidates
-    return vote._minimize(vote._bound(), delta)
+    unlabelled = winner.counts_.n_unlabelled > 0
+    return vote._minimize(vote._bound(unlabelled=unlabelled), delta)
 
 
 def _evidence(

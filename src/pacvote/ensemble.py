@@ -36,7 +36,7 @@ from pacvote.fitting import (
     said,
     tally,
 )
-from pacvote.guards import refuse_fit_params, refuse_voter, warn_of_copies
+from pacvote.guards import refuse_fit_params, refuse_known_rows, refuse_voter, warn_of_copies
 from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
 
@@ -149,7 +149,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, unlabelled: Any = None, **fit_params: Any) -> Self:
         """Fit the voters, weigh them, and issue the certificate.
 
         Parameters
@@ -158,6 +158,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
             The rows. Frames reach the voters as frames, unless all voters are trees.
         y : array-like of shape (n_samples,)
             The labels.
+        unlabelled : array, sparse matrix or data frame, default=None
+            Further rows of the same distribution, that had no part in anything: on how many of
+            them two voters differ tightens the bounds "folds" and "two_moment".
         **fit_params : dict
             ``sample_weight`` and ``groups`` are refused, with the reason.
 
@@ -166,7 +169,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         MajorityVoteClassifier
         """
         names, templates = self._templates()
-        bound = self._bound()
+        bound = self._bound(unlabelled=unlabelled is not None)
         exact_delta(self.delta)
         rows = read_training(self, X, y, templates)
         refuse_fit_params(fit_params, rows.n_samples)
@@ -182,7 +185,11 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         )
         self.classes_ = rows.classes
         self.n_candidates_ = 1
-        return self._weigh(gather(heard, rows, names, bags.held_out), bound)
+        said_of_new = None
+        if unlabelled is not None:
+            refuse_known_rows(rows.X, read_rows(self, unlabelled, self.estimators_))
+            said_of_new = self.votes(unlabelled)
+        return self._weigh(gather(heard, rows, names, bags.held_out), bound, said_of_new)
 
     def _templates(self) -> tuple[Sequence[str], list[Any]]:
         """Return names and unfitted classifiers."""
@@ -208,7 +215,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
             return DecisionTreeClassifier(max_features="sqrt")
         return self.estimator
 
-    def _bound(self) -> str | Bound:
+    def _bound(self, *, unlabelled: bool) -> str | Bound:
         folds = self.validation == "folds"
         bound = BOUND_OF_FOLDS if folds and self.bound == "cctnd" else self.bound
         if bound == AUTO:
@@ -216,17 +223,19 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         chosen = resolve(bound)
         if chosen.needs_rows and isinstance(self.validation, str):
             way = "all voters on the same rows; use validation=0.5, or 'cctnd'"
-        elif folds and chosen.needs_pairs():
+        elif folds and chosen.needs_pairs(unlabelled=unlabelled):
             way = f'rows that two voters share; use {BOUND_OF_FOLDS!r}, or "subsample"'
         else:
             return bound
         msg = f"`bound` {chosen.key!r} with validation={self.validation!r} needs {way}"
         raise ValueError(msg)
 
-    def _weigh(self, votes: Votes, bound: str | Bound) -> Self:
+    def _weigh(
+        self, votes: Votes, bound: str | Bound, unlabelled: NDArray[Any] | None = None
+    ) -> Self:
         """Take votes as evidence; find weights and certify them."""
         self.votes_ = votes
-        self.counts_ = count(votes)
+        self.counts_ = count(votes, unlabelled=unlabelled)
         return self._minimize(bound, self.delta)
 
     def _minimize(self, bound: str | Bound, delta: float | Fraction) -> Self:
@@ -480,7 +489,8 @@ def _seeded(estimator: Any, seed: int) -> Any:
 def _why_vacuous(counts: PairCounts, bound: Bound) -> str:
     """Return why the counts bear no bound, or nothing."""
     try:
-        refuse_empty_overlaps(counts, pairs=bound.needs_pairs())
+        pairs = bound.needs_pairs(unlabelled=counts.n_unlabelled > 0)
+        refuse_empty_overlaps(counts, pairs=pairs)
     except ValueError as error:
         return str(error)
     return ""

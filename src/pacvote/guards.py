@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples
@@ -188,6 +188,35 @@ def _is_told_apart(X: Any, first: NDArray[np.intp]) -> bool:
     if issparse(X):
         return False
     return any(2 * len(np.unique(column[first])) >= len(first) for column in _columns(X))
+
+
+def refuse_known_rows(X: Any, unlabelled: Any) -> None:
+    """Refuse unlabelled rows that are those of the fit.
+
+    New rows equal one of `X` about as often as another row of `X` does; by chance the two shares
+    differ by more than is allowed here once in 10,000 times or less.
+    """
+    n = len(row_keys(X))
+    keys = row_keys(_stacked(X, unlabelled))
+    known, new = keys[:n], keys[n:]
+    _, where, times = np.unique(known, return_inverse=True, return_counts=True)
+    seen, twins = np.isin(new, known).mean(), (times[where] > 1).mean()
+    if seen > twins + 0.1 + 2.5 / np.sqrt(len(new)) + 2.5 / np.sqrt(n):
+        msg = (
+            f"`unlabelled` has {seen:.0%} of its rows in `X`, where they had a part in the fit; "
+            "give rows that are new to all voters"
+        )
+        raise ValueError(msg)
+
+
+def _stacked(X: Any, more: Any) -> Any:
+    tables: Any = [X, more]
+    if issparse(X):
+        return vstack(tables)
+    if nw.dependencies.is_into_dataframe(X) and not isinstance(X, np.ndarray):
+        frames = [nw.from_native(table, eager_only=True) for table in tables]
+        return nw.concat(frames).to_native()
+    return np.concatenate(tables)
 
 
 def row_keys(X: Any) -> NDArray[np.uint64]:

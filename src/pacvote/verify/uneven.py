@@ -129,8 +129,9 @@ def is_trinomial(paper: Paper, claim: Paper, counts: Counts) -> bool:
     mu, given = paper["parameters"]["mu"], claim["parameters"]
     require(given.keys() == {"mu", "eta"} and given["mu"] == mu < HALF, "mu and eta are not given")
     eta, weights = given["eta"], paper["weight_integers"]
-    bits = [x.denominator & (x.denominator - 1) == 0 and x.denominator < 2**60 for x in (mu, eta)]
-    require(all(bits) and abs(mu) <= 64 and 0 < eta < 2**20, "mu or eta has too many bits")
+    over, under = eta.as_integer_ratio()
+    few = over <= 2**30 and not under & (under - 1) and (mu * 2**16).denominator == 1
+    require(few and mu >= -64, "mu or eta has too many bits")
     both, one = (
         mean_of(counts, weights, {"quantity": name, "parameters": {}})
         for name in ("tandem", "one_errs")
