@@ -171,7 +171,7 @@ def test_the_simulation_finds_a_certificate_that_fails():
     [
         ((), None, "`members` of `best_of` must be bound objects"),
         (("fo",), None, "`members` of `best_of` must be bound objects"),
-        ((BestOf(),), None, "another `best_of`"),
+        ((BestOf(),), None, "`members` of `best_of` has another `best_of`"),
         ((BOUNDS["fo"](),) * 2, (HALF,), "`shares` of `best_of` must be 2 fractions"),
         (
             (BOUNDS["fo"](),) * 2,

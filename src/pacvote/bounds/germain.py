@@ -149,7 +149,12 @@ class GermainTwo(Bound):
         )  # fmt: skip
         slopes = {q: -product * (logs[i] - logs[2]) / scale for i, q in enumerate(self.quantities)}
         return Outcome(
-            round_up(mean / scale), {"mu": mu}, (witness,), slopes, 2 * product / n / scale
+            # no mean of a square: an event failed
+            round_up(mean / scale) if mean > 0 else 1.0,
+            {"mu": mu},
+            (witness,),
+            slopes,
+            2 * product / n / scale,
         )
 
     def formula(
@@ -157,7 +162,8 @@ class GermainTwo(Bound):
     ) -> Fraction:
         """Chebyshev-Cantelli inequality on the mu-tandem loss, in exact numbers."""
         del threshold
-        return limits["mu_tandem", "upper"] / (HALF - parameters["mu"]) ** 2
+        mean = limits["mu_tandem", "upper"]
+        return mean / (HALF - parameters["mu"]) ** 2 if mean > 0 else Fraction(1)
 
 
 def _values(mus: Floats) -> Floats:

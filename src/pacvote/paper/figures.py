@@ -116,6 +116,8 @@ def _shaded(
 
 def write_ratios(results: Results, experiment: Experiment, out: Path) -> list[Path]:
     """Draw test losses over the uniform vote's, and bounds over the tandem bound."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     paths = []
     with _styled():
         for quantity, label in (
@@ -127,7 +129,10 @@ def write_ratios(results: Results, experiment: Experiment, out: Path) -> list[Pa
             axes.axhline(1, color="0.3", lw=0.8)
             axes.set(yscale="log", ylabel=label, title=f"{ENSEMBLE[experiment]}".capitalize())
             axes.grid(visible=True)
-            axes.legend(ncols=3, loc="upper left")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 6, 8)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+            axes.yaxis.set_minor_formatter(NullFormatter())
+            figure.legend(ncols=5, loc="outside upper right")
             paths += _save(figure, out / f"{experiment}_{quantity}_ratio")
     return paths
 

@@ -143,7 +143,7 @@ def is_trinomial(paper: Paper, claim: Paper, counts: Counts) -> bool:
     if not is_ceiling(claim["value"], ball(eta) - (sum(logs, -budget)).exp(), UNIT):
         return False
     bound = claim["value"] / (HALF - mu) ** 2
-    return bound >= 1 or _c_bound_of(p_hat, values, eta, budget) > float(bound) * 0.98 - 1e-9
+    return not 0 < bound < 1 or _c_bound_of(p_hat, values, eta, budget) > float(bound) * 0.98 - 1e-9
 
 
 def _c_bound_of(p_hat: Any, values: Any, eta: Fraction, budget: Any) -> float:
