@@ -209,9 +209,9 @@ FREE = {"version", "created"}  # say who issued it and when: nothing is claimed 
 
 def same_proof(raw, path, other):
     """A multiplier that differs by a hair proves the same limit, which stands there unchanged."""
-    if path[-1] != "nu":
+    if path[-1] not in {"nu", "eta"}:
         return False
-    before = Fraction(raw["claims"][path[1]]["parameters"]["nu"])
+    before = Fraction(raw["claims"][path[1]]["parameters"][path[-1]])
     return abs(Fraction(other) / before - 1) < 2**-16
 
 

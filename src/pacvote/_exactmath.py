@@ -65,8 +65,8 @@ def _to_12_bits(value: Decimal) -> Fraction:
 # ---------------------------------------------------------------- binomial tails
 
 
-def tail_is_at_most(share: Fraction, n: int, k: int, p: Fraction) -> bool:
-    """Whether P(Bin(n, p) <= k) <= share, for a p above k / n."""
+def ln_tail(n: int, k: int, p: Fraction) -> Decimal:
+    """Return ln P(Bin(n, p) <= k), for a p above k / n."""
     with localcontext(prec=DIGITS):
         q, x = decimal(1 - p), decimal(p)
         term = total = Decimal(1)
@@ -77,7 +77,7 @@ def tail_is_at_most(share: Fraction, n: int, k: int, p: Fraction) -> bool:
                 break
         top = ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
         top += k * x.ln() + ((n - k) * q.ln() if n > k else 0)
-        return Decimal(top + total.ln()) <= decimal(share).ln()
+        return Decimal(top + total.ln())
 
 
 def ln_factorial(n: int) -> Decimal:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor
 from typing import Protocol, final
@@ -18,7 +18,7 @@ from typing import Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pacvote._exactmath import DIGITS, decimal, dual_value, slope_table, tail_is_at_most
+from pacvote._exactmath import DIGITS, decimal, dual_value, ln_tail, slope_table
 from pacvote.bounds.base import Bound, Limits, Side, Witness
 from pacvote.bounds.evidence import Quantity
 from pacvote.counts import PairCounts
@@ -278,13 +278,8 @@ def _binomial_proves(
     witness: Witness, p_hat: Fraction, complexity: Fraction, limit: Fraction
 ) -> bool:
     """Whether -ln P(Bin(n, limit) <= k) >= complexity, k the greatest with k / n <= p_hat."""
-    n, total = witness.n_samples, Decimal(1)
-    with localcontext(prec=DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX):
-        p = decimal(limit)
-        odds = p / (1 - p)
-        for j in range(floor(p_hat * n), 0, -1):
-            total = 1 + total * odds * (n - j + 1) / j
-        return -(n * (1 - p).ln() + total.ln()) >= decimal(complexity)
+    n = witness.n_samples
+    return -ln_tail(n, floor(p_hat * n), limit) >= decimal(complexity)
 
 
 _PROVES = {"mixture": _mixture_proves, "kl_paper": _kl_proves, "binomial": _binomial_proves}
@@ -389,8 +384,10 @@ def _binomial(n: int, k: int, share: Fraction, guess: float) -> Fraction:
     if k == n:
         return Fraction(1)
     inner = k * UNIT // n + 1
+    with localcontext(prec=DIGITS):
+        most = decimal(share).ln()
     steps = _first(
-        lambda x: tail_is_at_most(share, n, k, Fraction(inner + x, UNIT)),
+        lambda x: ln_tail(n, k, Fraction(inner + x, UNIT)) <= most,
         round(guess * UNIT) - inner,
         UNIT - inner,
     )

@@ -135,10 +135,24 @@ def _kl(claim: Paper, p: Fraction) -> Any:
 
 def _binomial(claim: Paper, p: Fraction) -> Any:
     """Return -ln P(Bin(n, p) <= k), k the greatest with k / n <= p_hat."""
-    n, total, odds = claim["n_samples"], ball(1), ball(p / (1 - p))
-    for j in range(floor(claim["p_hat"] * n), 0, -1):
-        total = 1 + total * odds * (n - j + 1) / j
-    return -(n * ball(1 - p).log() + total.log())
+    n = claim["n_samples"]
+    return -tail(n, floor(claim["p_hat"] * n), p).log()
+
+
+def tail(n: int, k: int, p: Fraction) -> Any:
+    """Return P(Bin(n, p) <= k): from k down, ever smaller terms, then a geometric series."""
+    with import_module("flint").ctx.workprec(192):
+        q, x = ball(1 - p), ball(p)
+        top = ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma()
+        term = total = (top + k * x.log() + (n - k) * q.log()).exp()
+        for i in range(k, 0, -1):
+            ratio = i * q / ((n - i + 1) * x)
+            term *= ratio
+            total += term
+            if 2**100 * term < total and ratio < 1:
+                rest = term * ratio / (1 - ratio)
+                return total + rest.union(ball(0))
+        return total
 
 
 _LEFT = {"mixture": _mixture, "kl_paper": _kl, "binomial": _binomial}

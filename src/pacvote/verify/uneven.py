@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from importlib import import_module
 from math import ceil, exp, log
 from typing import Any
 
 from .files import Counts, Paper, require
-from .proofs import HALF, ONE, UNIT, ZERO, above, ball, is_ceiling, mean_of, slopes_of
+from .proofs import HALF, ONE, UNIT, ZERO, above, ball, is_ceiling, mean_of, slopes_of, tail
 
 TAU_UNIT = 2**16
 NO_TIE = 1 - Fraction(1, 3 * 2**60)  # of a share of delta: no binomial tail at a limit equals it
@@ -181,21 +180,5 @@ def _is_tightest(n: int, k: int, share: Fraction, limit: Fraction) -> bool:
     below = limit - Fraction(1, UNIT)
     if (limit * UNIT).denominator != 1 or not below * n >= k - Fraction(n, UNIT):
         return False
-    rare = limit == 1 or above(ball(share), _tail(n, k, limit))
-    return rare and (below * n <= k or above(_tail(n, k, below), ball(share)))
-
-
-def _tail(n: int, k: int, p: Fraction) -> Any:
-    """Return P(Bin(n, p) <= k): from k down, ever smaller terms, then a geometric series."""
-    with import_module("flint").ctx.workprec(192):
-        q, x = ball(1 - p), ball(p)
-        top = ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma()
-        term = total = (top + k * x.log() + (n - k) * q.log()).exp()
-        for i in range(k, 0, -1):
-            ratio = i * q / ((n - i + 1) * x)
-            term *= ratio
-            total += term
-            if 2**100 * term < total and ratio < 1:
-                rest = term * ratio / (1 - ratio)
-                return total + rest.union(ball(0))
-        return total
+    rare = limit == 1 or above(ball(share), tail(n, k, limit))
+    return rare and (below * n <= k or above(tail(n, k, below), ball(share)))
