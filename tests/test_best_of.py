@@ -163,6 +163,19 @@ def test_the_simulation_finds_a_certificate_that_fails():
     assert hits("binomial", 0.2, 150, luckiest=True) > 150 * 0.2  # its weights must be fixed
 
 
+@pytest.mark.parametrize(("risk", "kept"), [(0.1, "folds"), (0.002, "best_voter")])
+def test_the_vote_is_kept_unless_one_voter_claims_much_less(risk, kept):
+    folds = np.arange(3000)[:, None] % 3 == np.arange(3)
+    errors = np.random.default_rng(0).random((3000, 3)) < [risk, 0.1, 0.1]
+    votes = Votes.from_errors(errors & folds, folds)
+    certificate = certify(votes, bound="auto")
+    held = np.count_nonzero(certificate.weights)
+    assert held == (3 if kept == "folds" else 1)
+    assert certificate.selected_from == ("folds", "best_voter")
+    assert certificate.selection == HALF
+    assert verify(certificate, votes)
+
+
 # ---------------------------------------------------------------- what is no list of members
 
 
@@ -185,6 +198,12 @@ def test_the_simulation_finds_a_certificate_that_fails():
 def test_bad_members_and_shares(members, shares, words):
     with pytest.raises(ValueError, match=rf"^{words}[^\n]*$"):
         BestOf(members=members, shares=shares)
+
+
+@pytest.mark.parametrize("slack", [Fraction(1, 2), 1.7, 0])
+def test_bad_slack(slack):
+    with pytest.raises(ValueError, match=r"^`slack` of `best_of` must be a fraction[^\n]*$"):
+        BestOf(slack=slack)
 
 
 def test_a_member_that_is_not_proven_gets_no_certificate():
@@ -216,7 +235,7 @@ def shapes():
     yield count(shared), ["best_voter", "cctnd"]
     yield bagged, ["best_voter", "cctnd"]
     yield count(bagged), ["best_voter", "cctnd"]
-    yield Votes.from_errors(np.zeros((400, 3), bool), split), ["folds"]
+    yield Votes.from_errors(np.zeros((400, 3), bool), split), ["folds", "best_voter"]
     yield Votes.from_errors(np.zeros((400, 30), bool), many), ["best_voter", "fo"]
 
 

@@ -27,6 +27,7 @@ from scipy.special import logsumexp
 from pacvote._text import card
 from pacvote.alternation import alternate
 from pacvote.bounds.base import Bound, Outcome, Parameters
+from pacvote.bounds.best_of import BestOf
 from pacvote.bounds.evidence import Floats
 from pacvote.bounds.registry import Problem, evaluate, exact_delta, resolve, simplex
 from pacvote.bounds.shared import SharedBound
@@ -136,12 +137,14 @@ def _least(
     prior: ArrayLike | None,
     max_iter: int,
 ) -> Solution:
-    """Return the weights of the member whose own least is the least."""
+    """Return the weights of the first member whose own least is the least, or nearly so."""
     found = [
         minimize(member, evidence, delta=share * delta, prior=prior, max_iter=max_iter)
         for member, share in bound.alternatives()
     ]
-    best = min(found, key=lambda solution: solution.value)
+    slack = bound.slack if isinstance(bound, BestOf) else 1
+    least = min(solution.value for solution in found)
+    best = next(solution for solution in found if solution.value <= slack * least)
     value = evaluate(bound, evidence, best.weights, delta=delta, prior=prior).value
     return replace(best, value=value, parameters={})
 

@@ -30,6 +30,9 @@ class BestOf(Bound):
         The bounds; none of them a `BestOf`.
     shares : tuple of Fraction, optional
         What each has of delta; by default all the same.
+    slack : Fraction, default=1
+        Weights are those of the first member whose least value is at most so many times the least
+        of all: members that are liked better stand first.
 
     Guarantee
     ---------
@@ -41,6 +44,7 @@ class BestOf(Bound):
     constants: Constants = "sharp"
     members: tuple[Bound, ...] = (BestVoter(), CCTandem())
     shares: tuple[Fraction, ...] | None = None
+    slack: Fraction = Fraction(1)
     key: ClassVar[str] = "best_of"
     known_constants: ClassVar[tuple[str, ...]] = ("sharp",)
     quantities: ClassVar[tuple[Quantity, ...]] = ()
@@ -48,6 +52,9 @@ class BestOf(Bound):
     def __post_init__(self) -> None:
         Bound.__post_init__(self)
         members, shares = self.members, self.shares
+        if not isinstance(self.slack, Fraction) or self.slack < 1:
+            msg = f"`slack` of `best_of` must be a fraction of 1 or more, but is {self.slack!r}"
+            raise ValueError(msg)
         if not members or not all(isinstance(m, Bound) for m in members):
             msg = f"`members` of `best_of` must be bound objects, at least one, but is {members!r}"
             raise ValueError(msg)

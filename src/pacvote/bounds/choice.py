@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, final
 
 from pacvote.bounds.base import Bound
@@ -15,6 +16,7 @@ from pacvote.counts import PairCounts, count
 from pacvote.votes import Votes
 
 AUTO: Final = "auto"
+WORTH_A_VOTE = Fraction(17, 10)  # times the claim of one voter: then the vote's is kept
 FEW = 25  # voters whose smallest losing coalition is found exactly
 
 
@@ -61,6 +63,7 @@ def choose(evidence: Votes | PairCounts, *, weighted: bool = False) -> Choice:
         why = "voters are judged on different rows, but any two have rows in common"
         return Choice(BestOf(), why)
     if evidence.n_voters <= FEW:
-        return Choice(Folds(), "a few voters are judged on different rows, some two on none alike")
+        why = "a few voters are judged on different rows, some two on none alike"
+        return Choice(BestOf(members=(Folds(), BestVoter()), slack=WORTH_A_VOTE), why)
     why = "many voters are judged on different rows, some two on none alike"
     return Choice(BestOf(members=(BestVoter(), FirstOrder())), why)
