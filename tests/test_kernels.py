@@ -46,7 +46,7 @@ def test_packing_is_the_same_compiled(seed, n_voters, n_rows, dtype, order, n_th
     labels = rng.integers(0, 100, n_rows).astype(dtype)
     expected = plain.pack_unequal(block, labels)
     for given_block in (block, block[:, ::-1]):
-        found = cpu.pack_unequal(given_block, labels, n_threads)
+        found = cpu.pack_unequal(given_block, labels, n_threads=n_threads)
         assert np.array_equal(found[:: 1 if given_block is block else -1], expected)
 
 
@@ -55,7 +55,36 @@ def test_packing_shares_rows_among_threads(monkeypatch):
     rng = np.random.default_rng(0)
     block, labels = rng.integers(0, 3, (5000, 7), np.int8), rng.integers(0, 3, 5000, np.int8)
     expected = plain.pack_unequal(block, labels)
-    assert np.array_equal(cpu.pack_unequal(block, labels, 3), expected)
+    assert np.array_equal(cpu.pack_unequal(block, labels, n_threads=3), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64])
+@pytest.mark.parametrize("n_voters", [1, 3, 7, 8, 31, 63, 64, 65, 100, 127, 200])
+def test_packing_into_part_of_a_table_writes_all_of_it_and_nothing_else(dtype, n_voters):
+    rng = np.random.default_rng(n_voters)
+    for n_rows in (1, 63, 64, 65, 511, 512, 513, 1087, 1600):
+        # Around the rows and the voters lie others, which are of no account.
+        table = rng.integers(0, 2, (n_rows + 9, n_voters + 9)).astype(dtype)
+        labels = rng.integers(0, 2, n_rows).astype(dtype)
+        inside = slice(4, 4 + n_rows), slice(5, 5 + n_voters)
+        block = np.ascontiguousarray(table[inside])
+        numbers = [
+            sum(int(wrong) << row for row, wrong in enumerate(column != labels))
+            for column in block.T
+        ]
+        for given_block in (block, table[inside], np.asfortranarray(block)):
+            for tool in (cpu, plain):
+                bits = np.full((n_voters + 2, -(-n_rows // 64) + 2), 7, np.uint64)
+                out = bits[1:-1, 1:-1]
+                assert tool.pack_unequal(given_block, labels, out) is out
+                found = out.astype("<u8").tobytes()
+                size = len(found) // n_voters
+                assert numbers == [
+                    int.from_bytes(found[size * k : size * (k + 1)], "little")
+                    for k in range(n_voters)
+                ]
+                bits[1:-1, 1:-1] = 7
+                assert (bits == 7).all()
 
 
 @settings(max_examples=60)

@@ -84,10 +84,10 @@ def pack(
     for chunk in source.chunks():
         words = slice(chunk.rows.start // 64, -(-chunk.rows.stop // 64))
         for voters, said in chunk.votes:
-            errors[voters, words] = tool.pack_unequal(*_of_one_dtype(said, chunk.y))
+            tool.pack_unequal(*_of_one_dtype(said, chunk.y), errors[voters, words])
         if chunk.mask is not None and validated is not None:
             nothing = np.zeros(len(chunk.mask), dtype=np.uint8)
-            validated[:, words] = tool.pack_unequal(chunk.mask.view(np.uint8), nothing)
+            tool.pack_unequal(chunk.mask.view(np.uint8), nothing, validated[:, words])
             errors[:, words] &= validated[:, words]
         if codes is not None:
             codes.keep(chunk)

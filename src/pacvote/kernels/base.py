@@ -24,7 +24,10 @@ class Kernel(Protocol):
     """
 
     def pack_unequal(
-        self, block: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]
+        self,
+        block: NDArray[np.integer[Any]],
+        labels: NDArray[np.integer[Any]],
+        out: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.uint64]:
         """Bit r of voter j: is ``block[r, j]`` unlike ``labels[r]``? Both have one dtype."""
 

@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 from pacvote.kernels import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -32,6 +32,7 @@ _LINE = 8  # words in a cache line and in a vector; a tile has one of each voter
 _DEPTH = 384  # words of a voter at a time: two tiles take 24 KiB of the L1 cache
 _PANEL = 32  # tiles that meet all others while they stay in the L2 cache, 384 KiB
 _SHARED_CACHE = 1 << 19  # words of all voters that one pass visits: 4 MiB of the L3 cache
+_VECTOR_BYTES = 64  # of votes that are compared at a time
 _PACK = 1 << 22  # votes that one thread packs at a time
 
 _ir: Any = cgutils  # untyped
@@ -44,9 +45,7 @@ def _add_products(_typing_context: Any, left: Any, right: Any, counts: Any) -> A
     """Add the counts of four voters with four voters; the sums stay in vector registers."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # For some processors LLVM prefers half-width vectors, at half the rate of VPOPCNTQ.
-        # llvmlite's own `add` knows no attribute that has a value.
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        _use_whole_vectors(builder)
         given = zip(signature.args, args, strict=True)
         a, b, c = (context.make_array(kind)(context, builder, value) for kind, value in given)
         sums = [_ir.alloca_once_value(builder, _VECTOR(None)) for _ in range(_TILE**2)]
@@ -64,6 +63,12 @@ def _add_products(_typing_context: Any, left: Any, right: Any, counts: Any) -> A
         return context.get_dummy_value()
 
     return types.void(left, right, counts), generate
+
+
+def _use_whole_vectors(builder: Any) -> None:
+    # For some processors LLVM prefers half-width vectors, at half the rate of VPOPCNTQ.
+    # llvmlite's own `add` knows no attribute that has a value.
+    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
 
 
 def _llvm(builder: Any, name: str, returns: Any) -> Any:
@@ -121,23 +126,74 @@ def _copy_panel(bits: Any, blocks: Any, start: int, panel: int, first: int) -> N
                         place[k, word] = bits[voter + k, origin + word]
 
 
-@_compiled
-def _pack_octet(block: Any, labels: Any, octet: Any) -> None:
-    """Bit k of byte j: is vote j of row k wrong? Eight rows, all voters."""
-    y0, y1, y2, y3, y4, y5, y6, y7 = (
-        labels[0], labels[1], labels[2], labels[3], labels[4], labels[5], labels[6], labels[7],
-    )  # fmt: skip
-    for j in range(block.shape[1]):
-        octet[j] = (
-            np.uint8(block[0, j] != y0)
-            | np.uint8(block[1, j] != y1) << 1
-            | np.uint8(block[2, j] != y2) << 2
-            | np.uint8(block[3, j] != y3) << 3
-            | np.uint8(block[4, j] != y4) << 4
-            | np.uint8(block[5, j] != y5) << 5
-            | np.uint8(block[6, j] != y6) << 6
-            | np.uint8(block[7, j] != y7) << 7
+def _compare(
+    _typing_context: Any, block: Any, labels: Any, octet: Any, row: Any, column: Any
+) -> Any:
+    """Bit k of byte j: is vote j wrong in the k-th of eight rows? A vector of votes of each."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        said, y, found = _pointers(context, builder, signature.args[:3], args)
+        row, column = args[3:]
+        size = _VECTOR_BYTES * 8 // block.dtype.bitwidth
+        bits = ir.VectorType(ir.IntType(8), size)
+        wrong = bits(None)
+        for k in range(8):
+            this = builder.add(row, _WORD(k))
+            votes = builder.load(_wide(builder, said(this, column), size), align=1)
+            label = builder.insert_element(votes.type(None), builder.load(y(this)), _WORD(0))
+            unequal = builder.icmp_unsigned(
+                "!=", votes, _shuffle(builder, label, label, [0] * size)
+            )
+            wrong = builder.or_(wrong, builder.select(unequal, bits([1 << k] * size), bits(None)))
+        builder.store(wrong, _wide(builder, found(column), size), align=1)
+        return context.get_dummy_value()
+
+    return types.void(block, labels, octet, row, column), generate
+
+
+def _transpose(_typing_context: Any, words: Any, packed: Any) -> Any:
+    """Write the first eight words of eight rows as columns, in whole cache lines."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        read, write = _pointers(context, builder, signature.args, args)
+        rows = [
+            builder.load(_wide(builder, read(_WORD(k), _WORD(0)), _LINE), align=8)
+            for k in range(_LINE)
+        ]
+        for step in (1, 2, 4):
+            low = [k - step + _LINE if k & step else k for k in range(_LINE)]
+            masks = low, [k + step for k in low]
+            rows = [
+                _shuffle(builder, rows[k & ~step], rows[k | step], masks[k & step > 0])
+                for k in range(_LINE)
+            ]
+        for k, row in enumerate(rows):
+            builder.store(row, _wide(builder, write(_WORD(k), _WORD(0)), _LINE), align=8)
+        return context.get_dummy_value()
+
+    return types.void(words, packed), generate
+
+
+def _pointers(context: Any, builder: Any, kinds: Any, args: Any) -> Iterator[Any]:
+    """Yield, for each array, a function from indices to a pointer."""
+    _use_whole_vectors(builder)
+    for kind, value in zip(kinds, args, strict=False):
+        array = context.make_array(kind)(context, builder, value)
+        yield lambda *place, kind=kind, array=array: _ir.get_item_pointer(
+            context, builder, kind, array, place
         )
+
+
+def _wide(builder: Any, pointer: Any, size: int) -> Any:
+    return builder.bitcast(pointer, ir.VectorType(pointer.type.pointee, size).as_pointer())
+
+
+def _shuffle(builder: Any, left: Any, right: Any, order: list[int]) -> Any:
+    return builder.shuffle_vector(left, right, ir.VectorType(ir.IntType(32), len(order))(order))
+
+
+_octet: Any = intrinsic(_compare)
+_transposed: Any = intrinsic(_transpose)
 
 
 @_compiled
@@ -160,19 +216,25 @@ def _join_octets(octets: Any, words: Any) -> None:
 def _pack_panel(block: Any, labels: Any, packed: Any, step: int, first: int) -> None:
     """Pack `step` rows from `first` on, a cache line of words for each voter at a time."""
     stop = min(first + step, block.shape[0])
-    n_voters = block.shape[1]
-    octets = np.empty((8, n_voters), np.uint8)
+    n_voters, size = block.shape[1], _VECTOR_BYTES // block.itemsize
+    octets = np.empty((8, max(n_voters, size)), np.uint8)
     words = np.empty((_LINE, n_voters), np.uint64)
     for start in range(first, stop, 64 * _LINE):
         n_words = min(_LINE, (stop - start) // 64)
         for w in range(n_words):
             for k in range(8):
-                rows = slice(start + 64 * w + 8 * k, start + 64 * w + 8 * k + 8)
-                _pack_octet(block[rows], labels[rows], octets[k])
+                row = start + 64 * w + 8 * k
+                for column in range(0, n_voters - size + 1, size):
+                    _octet(block, labels, octets[k], row, column)
+                if n_voters % size:  # overlaps; of few voters, takes votes of the next rows too
+                    _octet(block, labels, octets[k], row, max(n_voters - size, 0))
             _join_octets(octets, words[w])
-        for j in range(n_voters):
-            for w in range(n_words):
-                packed[j, start // 64 + w] = words[w, j]
+        if n_words == _LINE <= n_voters:
+            for column in range(0, n_voters, _LINE):
+                left = min(column, n_voters - _LINE)
+                _transposed(words[:, left:], packed[left:, start // 64 :])
+        else:
+            packed[:, start // 64 : start // 64 + n_words] = words[:n_words].T
 
 
 @_compiled
@@ -265,7 +327,10 @@ def and_counts_symmetric(
 
 
 def pack_unequal(
-    block: NDArray[np.integer[Any]], labels: NDArray[Any], n_threads: int | None = None
+    block: NDArray[np.integer[Any]],
+    labels: NDArray[Any],
+    out: NDArray[np.uint64] | None = None,
+    n_threads: int | None = None,
 ) -> NDArray[np.uint64]:
     """Pack where each voter's column of `block` differs from `labels`.
 
@@ -275,23 +340,24 @@ def pack_unequal(
     ----------
     block : integer array of shape (n_rows, n_voters)
     labels : integer array of shape (n_rows,), of the dtype of `block`
+    out : uint64 array of shape (n_voters, ceil(n_rows / 64)), optional
     n_threads : int, optional
 
     Returns
     -------
     uint64 array of shape (n_voters, ceil(n_rows / 64))
     """
-    n_rows, n_voters = block.shape
     if block.strides[0] == block.itemsize:  # voter by voter in memory: NumPy packs that at speed
-        return plain.pack_unequal(block, labels)
-    whole = n_rows // 64 * 64
-    packed = np.empty((n_voters, -(-n_rows // 64)), dtype=np.uint64)
+        return plain.pack_unequal(block, labels, out)
+    n_rows, n_voters = block.shape
+    # Of few voters, a vector takes votes of several rows; none is read past the last.
+    rows = -(-_VECTOR_BYTES // (n_voters * block.itemsize))
+    whole = max(n_rows - rows + 1, 0) // 64 * 64
+    packed = np.empty((n_voters, -(-n_rows // 64)), dtype=np.uint64) if out is None else out
     step = _up(_PACK // n_voters + 1, 64 * _LINE)
-    task = partial(
-        _pack_panel, _plain_view(block[:whole]), _plain_view(labels[:whole]), packed, step
-    )
+    task = partial(_pack_panel, _plain_view(block)[:whole], _plain_view(labels), packed, step)
     with ThreadPoolExecutor(_threads(n_threads)) as threads:
         _each(threads, whole, step, task)
     if whole < n_rows:
-        packed[:, -1:] = plain.pack_unequal(block[whole:], labels[whole:])
+        plain.pack_unequal(block[whole:], labels[whole:], packed[:, whole // 64 :])
     return packed

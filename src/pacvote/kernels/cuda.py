@@ -301,7 +301,9 @@ def and_counts_symmetric(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
     return _count(bits, bits, triangle=True)
 
 
-def pack_unequal(block: NDArray[np.integer[Any]], labels: NDArray[Any]) -> NDArray[np.uint64]:
+def pack_unequal(
+    block: NDArray[np.integer[Any]], labels: NDArray[Any], out: NDArray[np.uint64] | None = None
+) -> NDArray[np.uint64]:
     """Pack where each voter's column of `block` differs from `labels`, on the host.
 
     Equivalent to `pacvote.kernels.plain.pack_unequal`.
@@ -310,6 +312,7 @@ def pack_unequal(block: NDArray[np.integer[Any]], labels: NDArray[Any]) -> NDArr
     ----------
     block : integer array of shape (n_rows, n_voters)
     labels : integer array of shape (n_rows,), of the dtype of `block`
+    out : uint64 array of shape (n_voters, ceil(n_rows / 64)), optional
 
     Returns
     -------
@@ -317,4 +320,4 @@ def pack_unequal(block: NDArray[np.integer[Any]], labels: NDArray[Any]) -> NDArr
     """
     from pacvote.kernels import cpu
 
-    return cpu.pack_unequal(block, labels)
+    return cpu.pack_unequal(block, labels, out)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16  # elements at a time: temporaries stay in the cache
 
 
-def pack_unequal(block: NDArray[np.integer[Any]], labels: NDArray[Any]) -> NDArray[np.uint64]:
+def pack_unequal(
+    block: NDArray[np.integer[Any]], labels: NDArray[Any], out: NDArray[np.uint64] | None = None
+) -> NDArray[np.uint64]:
     """Pack where each voter's column of `block` differs from `labels`.
 
     Parameters
@@ -21,6 +23,8 @@ def pack_unequal(block: NDArray[np.integer[Any]], labels: NDArray[Any]) -> NDArr
         What the voters said.
     labels : integer array of shape (n_rows,), of the dtype of `block`
         What they should have said.
+    out : uint64 array of shape (n_voters, ceil(n_rows / 64)), optional
+        Where to put the result.
 
     Returns
     -------
@@ -35,7 +39,11 @@ def pack_unequal(block: NDArray[np.integer[Any]], labels: NDArray[Any]) -> NDArr
         unequal = np.not_equal(block[rows].T, labels[rows], order="C")
         bits = np.packbits(unequal, axis=1, bitorder="little")
         packed[:, start // 8 : start // 8 + bits.shape[1]] = bits
-    return packed.view("<u8").astype(np.uint64, copy=False)
+    words = packed.view("<u8").astype(np.uint64, copy=False)
+    if out is None:
+        return words
+    out[...] = words
+    return out
 
 
 def and_counts(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.int64]:
