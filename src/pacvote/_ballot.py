@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pacvote.bounds.registry import simplex
+from pacvote.bounds.shared import tally
 from pacvote.certificate import ASSUMPTIONS
 from pacvote.exact import to_integers
-from pacvote.fitting import tally
 from pacvote.votes import Votes
 
 # What every claim about one fixed vote on labelled rows of its own rests on.

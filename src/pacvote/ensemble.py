@@ -23,6 +23,7 @@ from pacvote.bags import draw_bags
 from pacvote.bounds.base import Bound
 from pacvote.bounds.choice import AUTO, choose
 from pacvote.bounds.registry import exact_delta, refuse_empty_overlaps, resolve
+from pacvote.bounds.shared import tally
 from pacvote.certificate import Certificate, certify, vacuous
 from pacvote.counts import PairCounts, count
 from pacvote.exact import UNIT
@@ -34,7 +35,6 @@ from pacvote.fitting import (
     read_rows,
     read_training,
     said,
-    tally,
 )
 from pacvote.guards import refuse_fit_params, refuse_known_rows, refuse_voter, warn_of_copies
 from pacvote.minimize import Solution, Status, minimize

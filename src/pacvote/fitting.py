@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, final
@@ -344,12 +344,3 @@ def positions(labels: Labels, classes: Labels) -> Codes:
         msg = f"`estimator` predicts {labels[unknown[0]]!r}, which is not among {classes.tolist()}"
         raise ValueError(msg)
     return found
-
-
-def tally(votes: Iterable[tuple[Codes, int]], shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Return the integer mass that each class gets on each row."""
-    mass = np.zeros(shape, dtype=np.int64)
-    rows = np.arange(shape[0])
-    for codes, weight in votes:
-        mass[rows, codes] += weight
-    return mass

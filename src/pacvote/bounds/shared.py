@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,11 +136,20 @@ def vote_errors(votes: Votes, weights: NDArray[np.int64]) -> int:
     step, errors = max(_CELLS // len(classes), 1), 0
     for start in range(0, votes.n_samples, step):
         part, label = codes[start : start + step], labels[start : start + step]
-        mass = np.zeros((len(part), len(classes)), dtype=np.int64)
-        rows = np.arange(len(part))
-        for voter in np.flatnonzero(weights):
-            mass[rows, part[:, voter]] += weights[voter]
+        held, rows = np.flatnonzero(weights), np.arange(len(part))
+        mass = tally(
+            ((part[:, voter], int(weights[voter])) for voter in held), (len(part), len(classes))
+        )
         right = mass[rows, label]
         mass[rows, label] = -1
         errors += int((right <= mass.max(axis=1)).sum())
     return errors
+
+
+def tally(votes: Iterable[tuple[NDArray[Any], int]], shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Return the integer mass that each class gets on each row."""
+    mass = np.zeros(shape, dtype=np.int64)
+    rows = np.arange(shape[0])
+    for codes, weight in votes:
+        mass[rows, codes] += weight
+    return mass

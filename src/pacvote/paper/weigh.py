@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pacvote import BOUNDS, Bound, PairCounts, minimize
 from pacvote._files import atomic_write
 from pacvote.bounds.evidence import Evidence, Quantity, divergence
+from pacvote.bounds.shared import tally
 from pacvote.exact import UNIT
-from pacvote.fitting import tally
 from pacvote.paper.units import Heard
 
 Floats = NDArray[np.float64]
