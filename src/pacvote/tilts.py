@@ -144,7 +144,7 @@ class _Dual:
             short = (slope < 1) == (self.sign > 0)
             low, high = np.where(short, losses, low), np.where(short, high, losses)
             step = losses + (1 - slope) / curve
-            inside = (step > low) & (step < high)
+            inside = (step >= low) & (step <= high)  # else rounding undoes what converged
             moved = np.where(inside, step, (low + high) / 2)
             if np.all(np.abs(moved - losses) <= 2.0**-44):
                 break
