@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     PathLike = str | os.PathLike[str]
 
-UNFOLDED, LARGEST_RATIO = 2**28, 50  # bytes, and how many times the file's own, if that is more
+UNFOLDED, LARGEST_RATIO = 2**26, 50  # bytes, and how many times the file's own, if that is more
 
 
 def read_npz(path: PathLike, label: str | None, null: str | None, ignore: Sequence[str]) -> Votes:
@@ -36,11 +36,11 @@ def read_npz(path: PathLike, label: str | None, null: str | None, ignore: Sequen
             if name not in arrays:
                 msg = f"it has no array {name!r}, only {', '.join(arrays) or 'none at all'}"
                 raise ValueError(msg)
-        return Votes.from_predictions(
-            arrays["predictions"],
-            arrays["y"],
-            arrays.get("validated"),
-        )
+        predictions, y = arrays["predictions"], arrays["y"]
+        if not predictions.dtype.itemsize or not y.dtype.itemsize:  # any number fits in a file
+            msg = "it holds labels of no bytes; save them as integers or fixed-width strings"
+            raise ValueError(msg)
+        return Votes.from_predictions(predictions, y, arrays.get("validated"))
 
 
 @contextmanager
