@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import beta, binom
+from scipy.stats import beta
+from test_validity_pairs import allowed
 
 from pacvote import BOUNDS, Votes, certify_candidates, count, evaluate, minimize
 from pacvote.bounds.evidence import Quantity, Sizes
@@ -25,7 +26,6 @@ from pacvote.bounds.shared import SharedBound
 
 DELTAS = (0.05, 0.2)
 STEPS = 2  # of each descent of the minimiser, whose weights are near enough the best by then
-LUCK = 1e-6  # probability with which a bound that holds may fail a test here
 UNIT = 2**40
 TABLE = Path(__file__).parents[2] / "docs/theory/validity.csv"
 HEADER = (
@@ -158,11 +158,6 @@ def line(key, name, delta, most=None):
     upper = beta.isf(0.05, violated + 1, data_sets - violated)
     numbers = (f"{x:.3f}" for x in (upper, np.median(limits), np.median(risks)))
     return [f"`{key}`", name, delta, data_sets, violated, *numbers]
-
-
-def allowed(delta, repetitions):
-    """Failures that a bound at delta exceeds with probability LUCK at most."""
-    return int(binom.isf(LUCK, repetitions, delta))
 
 
 def markdown(cells):
