@@ -24,6 +24,7 @@ check: $(ENV)  ## format, lint and types
 
 validity: $(ENV)  ## the slow tests: do certificates hold as often as they claim?
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow -rP
+	PACVOTE_HYPOTHESIS=validity $(BIN)/pytest -n $(WORKERS) tests/test_concentration_balls.py
 
 bench: $(ENV)  ## time what must be fast
 	$(BIN)/python -m benchmarks

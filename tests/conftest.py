@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 settings.register_profile("ci", derandomize=False, deadline=None)
-settings.load_profile("ci")
+settings.register_profile("validity", max_examples=1000, derandomize=False, deadline=None)
+settings.load_profile(os.environ.get("PACVOTE_HYPOTHESIS", "ci"))
 
 
 @pytest.fixture

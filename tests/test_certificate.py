@@ -5,6 +5,7 @@ import re
 from fractions import Fraction
 from importlib.resources import files
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from pacvote import BOUNDS, CCBennett, Certificate, PairCounts, Votes, certify, count, evaluate
 from pacvote._exactmath import exact_slopes
+from pacvote.bounds.shared import SharedBound
 from pacvote.certificate import PROTOCOL, fingerprint, percent_up, vacuous
 from pacvote.concentration import mixture_slopes
 from pacvote.exact import UNIT, to_integers
@@ -312,11 +314,32 @@ def errors_of_object(value, schema, where):
         yield from errors_of(item, known.get(name, {}), f"{where}.{name}")
 
 
-@every_bound
+ALL = [  # but for `best_of`, which is issued as its member
+    type_(constants=constants)
+    for type_ in BOUNDS.values()
+    for constants in type_.known_constants
+    if type_.key != "best_of"
+    and not issubclass(type_, SharedBound)
+    and type_(constants=constants).sound
+]
+
+
+@pytest.mark.parametrize("bound", ALL, ids=lambda b: f"{b.key}-{b.constants}")
 def test_certificates_follow_the_schema(bound, counts):
     assert SCHEMA["properties"]["protocol"]["const"] == PROTOCOL
+    assert set(SCHEMA["properties"]["bound"]["enum"]) == BOUNDS.keys() - {"best_of"}
     for certificate in (certify(counts, bound=bound), vacuous(counts, bound=bound)):
         assert list(errors_of(json.loads(certificate.to_json()), SCHEMA)) == []
+
+
+def test_the_documentation_has_every_field_and_the_schema():
+    page = (Path(__file__).parents[1] / "docs/certificate.md").read_text()
+    assert "certificate.schema.json" in page
+    claim = SCHEMA["$defs"]["claim"]["properties"]
+    forms = claim["inequality"]["enum"]
+    parameters = SCHEMA["$defs"]["parameters"]["properties"]
+    for name in (*SCHEMA["properties"], *claim, *forms, *parameters, "tau_0", "limit_0"):
+        assert f"`{name}`" in page, name
 
 
 def test_the_schema_refuses_what_is_malformed(counts):

@@ -25,7 +25,7 @@ FINE = 2600  # bits: enough for 1 - p at the least denormal, and for differences
 UNDERFLOW = 1e-313  # what rounding adds for results too small for full precision
 LEAST = 1e-297  # below this an inverse may be taken for zero
 
-often = settings(max_examples=200, deadline=None)
+often = settings(max_examples=2 * settings.default.max_examples, deadline=None)
 
 
 @pytest.fixture(autouse=True)

@@ -348,7 +348,9 @@ def test_every_mutation_is_refused_or_changes_nothing(key):
             continue
         refused = not verify(json.dumps(changed), votes)
         tally["refused" if refused else "accepted"] += 1
-        assert refused or path[0] in FREE, (path, other)
+        nothing = key == "binomial" and path == ("prior_integers",)  # depends on that prior
+        nothing = nothing and isinstance(other, list) and sum(other) == UNIT
+        assert refused or path[0] in FREE or nothing, (path, other)
     print(f"{key}: {tally['refused']} of {tally.total()} refused")
     assert tally["refused"] > 300
 

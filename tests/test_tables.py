@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,54 @@ from hypothesis import strategies as st
 
 from pacvote import PairCounts, Votes, count
 from pacvote.tables import count_table, iter_votes, n_rows, read_votes
+
+
+def members(path: Path, **arrays: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in arrays.items():
+            archive.writestr(f"{name}.npy", data)
+    return path
+
+
+def declared(dtype: str, shape: tuple[int, ...], data: bytes = b"") -> bytes:
+    """An array whose header says what it likes."""
+    file = io.BytesIO()
+    fields = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, fields)
+    return file.getvalue() + data
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n_rows", "size", "words"),
+    [
+        ("|u1", 2**40, 9, ""),
+        ("<U0", 10**9, 0, "no bytes"),
+        ("|u1", 2**26, 2**26, "would unfold"),
+        ("<U1000000", 9, 36_000_000, "would unfold"),
+    ],
+)
+def test_arrays_that_unfold_without_end_are_refused(tmp_path, dtype, n_rows, size, words):
+    y, predictions = (declared(dtype, shape, bytes(size)) for shape in ((n_rows,), (n_rows, 1)))
+    path = members(tmp_path / "votes.npz", predictions=predictions, y=y)
+    with pytest.raises(ValueError, match=rf"\A`path` .*{words}.*\Z"):
+        read_votes(path)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npz"])
+def test_no_damaged_byte_is_anything_but_one_line(tmp_path, suffix):
+    path, frame = tmp_path / f"votes{suffix}", pl.DataFrame({"y": [1, 2, 3], "a": [1, 2, 1]})
+    if suffix == ".npz":
+        np.savez_compressed(path, predictions=frame[["a"]].to_numpy(), y=frame["y"].to_numpy())
+    else:
+        write(frame, path)
+    good = path.read_bytes()
+    for at in range(0, len(good), 2):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
+        try:
+            read_votes(path, None if suffix == ".npz" else "y")
+        except ValueError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - some damage changes nothing
+
 
 SUFFIXES = [".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc"]
 

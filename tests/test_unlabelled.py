@@ -19,6 +19,7 @@ from pacvote import MajorityVoteClassifier, PairCounts, certify, count, evaluate
 from pacvote.certificate import FIXED, UNLABELLED
 from pacvote.concentration import binomial_upper, mixture_slopes, mixture_upper
 from pacvote.verify import checks
+from test_verify import FREE, mutations, put, same_proof, text_of
 
 FOLDS = 3
 
@@ -87,6 +88,21 @@ def test_certificates_are_verified_and_other_rows_refuted(key, weights, tmp_path
             counts.pair_rows, counts.pair_errors, counts.left_errors, counts.voters, differ, n_rows
         )
         assert not verify(certificate, other)
+
+
+@pytest.mark.parametrize("key", ["folds", "two_moment"])
+def test_every_mutation_is_refused_or_changes_nothing(key):
+    counts, tally = by_folds(), [0, 0]
+    raw = text_of(certify(counts, bound=key, weights=[0.5, 0.3, 0.2], delta=0.2))
+    for path, other in mutations(raw):
+        changed = json.dumps(put(raw, path, other))
+        if changed == json.dumps(raw):
+            continue
+        accepted = bool(verify(changed, counts))
+        tally[accepted] += 1
+        assert not accepted or path[0] in FREE or same_proof(raw, path, other), (path, other)
+    print(f"{key} with unlabelled rows: {tally[0]} of {sum(tally)} refused")
+    assert tally[0] > 500
 
 
 def test_what_only_unlabelled_rows_assume_is_not_said_without_them():

@@ -149,6 +149,7 @@ def of_fraction(text):
     for unit in (UNIT, 2**60, 2**80):
         yield from (exact + Fraction(1, unit), exact - Fraction(1, unit))
     yield from (-exact, 1 - exact, exact * 2, exact / 2, Fraction(over + 1, under), Fraction(0))
+    yield from (Fraction(1, 2), Fraction(3, 5))  # for mu, beyond its region
     digit = str((int(text[0]) + 1) % 10) if text[0].isdigit() else "7"
     yield from (digit + text[1:], f"{2 * over}/{2 * under}", str(float(exact)), float(exact))
 
@@ -159,7 +160,17 @@ def of_integer(number):
 
 
 def of_text(text):
-    yield from (text + "x", text[:-1], text.upper(), text.swapcase(), "", "gibbs", "fo", "upper")
+    yield from (
+        "7" * (text[:1] != "7") + text[1:],
+        text + "x",
+        text[:-1],
+        text.upper(),
+        text.swapcase(),
+        "",
+        "gibbs",
+        "fo",
+        "upper",
+    )
     yield from ("lower", "paper", "sharp", "kl_paper", "0" * 64, 7, None, [text])
 
 
@@ -171,6 +182,7 @@ def of_list(items):
         for shift in (1, -1, 2**20):
             yield [items[0] + shift, items[1] - shift, *items[2:]]
         yield from ([sum(items), *[0] * (len(items) - 1)], [2 * item for item in items])
+        yield [UNIT - len(items) + 1, *[1] * (len(items) - 1)]  # another prior, or other weights
 
 
 def of_object(fields):

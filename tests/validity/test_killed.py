@@ -67,6 +67,7 @@ def test_certify_and_count(here):
         killed += kill_at(moment, *tokens)
         Certificate.load("c.json")
         assert [bool(verify("c.json", f"{name}.npz")) for name in ("old", "new")].count(True) == 1
+    print(f"certify: killed at work at {killed} of {MOMENTS} moments")
     assert killed > MOMENTS // 3
     assert run(*tokens).returncode == 0
     assert verify("c.json", "new.npz")
@@ -87,6 +88,7 @@ def test_fit(here):
             done = run("predict", "m", "new.csv", "--out", "p.csv")
             assert done.returncode == 0, done.stderr
             old = now
+    print(f"fit: killed at work at {killed} of {MOMENTS} moments")
     assert killed > MOMENTS // 3
     assert run("fit", "new.csv", *options, "--out", "m").returncode == 0
     assert verify("m/certificate.json", "m/counts.npz")

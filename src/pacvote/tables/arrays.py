@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     PathLike = str | os.PathLike[str]
 
+UNFOLDED, LARGEST_RATIO = 2**26, 50  # bytes, and how many times the file's own, if that is more
+
 
 def read_npz(path: PathLike, label: str | None, null: str | None, ignore: Sequence[str]) -> Votes:
     """Read what `read_votes` says of such files."""
@@ -34,11 +36,11 @@ def read_npz(path: PathLike, label: str | None, null: str | None, ignore: Sequen
             if name not in arrays:
                 msg = f"it has no array {name!r}, only {', '.join(arrays) or 'none at all'}"
                 raise ValueError(msg)
-        return Votes.from_predictions(
-            arrays["predictions"],
-            arrays["y"],
-            arrays.get("validated"),
-        )
+        predictions, y = arrays["predictions"], arrays["y"]
+        if not predictions.dtype.itemsize or not y.dtype.itemsize:  # any number fits in a file
+            msg = "it holds labels of no bytes; save them as integers or fixed-width strings"
+            raise ValueError(msg)
+        return Votes.from_predictions(predictions, y, arrays.get("validated"))
 
 
 @contextmanager
@@ -49,13 +51,21 @@ def opened(
     with Path(path).open("rb"):  # a missing file is an OSError
         pass
     try:
-        with zipfile.ZipFile(path):  # else NumPy would take the file for a pickle
-            pass
+        with zipfile.ZipFile(path) as archive:  # else NumPy would take the file for a pickle
+            _refuse_bomb(archive, Path(path).stat().st_size)
         with np.load(path, allow_pickle=False) as arrays:
             yield arrays
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # the parsers of zip, zlib and npy raise some ten kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         if "allow_pickle" in reason:
             reason = "it holds Python objects; save labels as integers or fixed-width strings"
         msg = f"`{argument}` {str(path)!r} is not {what}: {reason}"
         raise ValueError(msg) from error
+
+
+def _refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse what would unfold to far more than votes do."""
+    unfolded = sum(member.file_size for member in archive.infolist())
+    if unfolded > max(UNFOLDED, LARGEST_RATIO * size):
+        msg = f"{size:,} bytes would unfold to {unfolded:,}; save with np.savez, uncompressed"
+        raise ValueError(msg)

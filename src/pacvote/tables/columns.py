@@ -49,7 +49,7 @@ def reading(path: PathLike) -> Iterator[None]:
         yield
     except pl.exceptions.NoDataError as error:
         refuse_empty(path, error)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         if "more fields" in reason:
             reason = "a line has more cells than the first, which names the columns"
