@@ -303,3 +303,13 @@ def test_uneven_evidence_is_certified_and_verified(key):
     delta = certificate.delta * certificate.selection
     value = evaluate(key, counts, certificate.weights, delta=delta).value
     assert certificate.risk == pytest.approx(value, rel=1e-6)
+
+
+def test_millions_of_rows_and_all_weight_on_the_most():
+    rows = np.array([[2**21, 2**21], [2**21, 2**23]])
+    both = np.array([[2**21, 2**21], [2**21, 3 * 2**21]])
+    counts = PairCounts(rows, both, both.copy(), ("a", "b"))
+    for weights in ([0.0, 1.0], [0.001, 0.999], [0.5, 0.5]):
+        for key in ("fo", "cctnd"):
+            verdict = verify(certify(counts, bound=key, weights=weights), counts)
+            assert verdict, (key, weights, verdict.reasons)

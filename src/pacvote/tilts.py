@@ -76,9 +76,9 @@ def tilted(
 
 
 def _to_bits(number: float) -> float:
-    """Round to 24 significant bits."""
+    """Round to 40 significant bits."""
     mantissa, exponent = math.frexp(number)
-    return math.ldexp(round(mantissa * 2**24), exponent - 24)
+    return math.ldexp(round(mantissa * 2**40), exponent - 40)
 
 
 def _to_units(tau: Floats) -> Floats:

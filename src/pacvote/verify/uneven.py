@@ -53,7 +53,7 @@ def _multipliers(claim: Paper, count: int) -> tuple[list[Fraction], Fraction]:
     given, nu = claim["parameters"], claim["parameters"].get("nu", -ONE)
     tau = [given.get(f"tau_{j}", ZERO) for j in range(count)]
     over, under = nu.as_integer_ratio()
-    require(over < 2**24 and not under & (under - 1), "a multiplier has more than 24 bits")
+    require(over <= 2**40 and not under & (under - 1), "a multiplier has more than 40 bits")
     units = all(t >= 0 and (t * TAU_UNIT).denominator == 1 for t in tau)
     require((nu == 0 and len(given) == 1) or (nu > 0 and len(given) == count + 1), "no multipliers")
     require(units and sum(tau) == (nu > 0), "the multipliers are no shares")
