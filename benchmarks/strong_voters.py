@@ -7,6 +7,7 @@ minimise the bound. A data set that is not in --data-dir is left out.
 
 A way is `forest`, `fifth`, or `folds` or `halves` with a number of voters and of trees in each,
 such as folds-3-100; `boosting` in the place of trees stands for a histogram-boosted model.
+Letter/250 is the data set with 250 of its training rows.
 """
 
 import argparse
@@ -29,11 +30,6 @@ from pacvote import MajorityVoteClassifier, certify, count, evaluate, reweight, 
 from pacvote.paper.datasets import DATASETS, MissingDataError, Spec, load, split
 from pacvote.paper.units import Unit
 
-EVERY = [name for name in DATASETS if name != "SVMGuide1-3089"]  # a part of SVMGuide1
-SMALL = [name for name in EVERY if DATASETS[name].n_samples <= 20_000]
-MIDDLE = [name for name in EVERY if name not in {*SMALL, "MNIST", "Fashion"}]
-BOOSTED = ["Phishing", "Pendigits", "Adult"]
-
 Bounds = dict[str, float]
 Found = dict[str, Any]
 Results = dict[tuple[str, str], Found]  # by data set and way
@@ -42,9 +38,11 @@ Results = dict[tuple[str, str], Found]  # by data set and way
 class Rows:
     """Rows to train on and to test on."""
 
-    def __init__(self, spec: Spec, folder: Path | None, seed: int) -> None:
-        X, y = _loaded(spec, folder)
-        train, test = split(y, Unit("rf", spec.name, seed).random("split"))
+    def __init__(self, name: str, folder: Path | None, seed: int) -> None:
+        name, _, size = name.partition("/")
+        X, y = _loaded(DATASETS[name], folder)
+        train, test = split(y, Unit("rf", name, seed).random("split"))
+        train = train[: int(size or len(train))]
         self.X, self.y, self.X_test, self.y_test = X[train], y[train], X[test], y[test]
         self.seed = seed
 
@@ -56,6 +54,9 @@ class Rows:
 def _loaded(spec: Spec, folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
     X, y = load(spec, folder)
     return X.astype(np.float32), y
+
+
+# ---------------------------------------------------------------- ways to use the rows
 
 
 def learner(kind: str, seed: int) -> ClassifierMixin:
@@ -128,26 +129,19 @@ def measured(path: Path, way: str, rows: Callable[[], Rows]) -> Found:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def of_splits(spec: Spec, way: str, n_splits: int, folder: Path | None, out: Path) -> Found:
-    """Means over several splits, or what one of a large data set gives."""
+def of_splits(name: str, way: str, n_splits: int, folder: Path | None, out: Path) -> Found:
+    """Means over several splits."""
+    name_of_all, *size = name.split("/")
+    stem = "-".join([DATASETS[name_of_all].stem, *size])
     parts = [
-        measured(out / f"{spec.stem}-{seed}-{way}.json", way, partial(Rows, spec, folder, seed))
-        for seed in range(n_splits if spec.name in SMALL else 1)
+        measured(out / f"{stem}-{seed}-{way}.json", way, partial(Rows, name, folder, seed))
+        for seed in range(n_splits)
     ]
     bounds = {key: mean(part["bounds"][key] for part in parts) for key in parts[0]["bounds"]}
     return parts[0] | {"bounds": bounds, "error": mean(part["error"] for part in parts)}
 
 
-def measure(study: "Study", folder: Path | None, out: Path) -> Iterator[tuple[str, str, Found]]:
-    """Measure each way on each data set, the smallest first."""
-    for spec in sorted(
-        map(DATASETS.__getitem__, study.names), key=lambda s: s.n_samples * s.n_features
-    ):
-        try:
-            for way in study.ways:
-                yield spec.name, way, of_splits(spec, way, study.n_splits, folder, out)
-        except MissingDataError as error:
-            print(error)
+# ---------------------------------------------------------------- tables of them
 
 
 def row(*cells: object) -> str:
@@ -159,89 +153,92 @@ def times(a: float, b: float) -> str:
     return f"{a / b:.2f}" if b else "1.00" if a == b else "-"
 
 
+def names_of(results: Results) -> list[str]:
+    return list(dict.fromkeys(name for name, _ in results))
+
+
 def against(results: Results, voters: str, held_out: str, alone: str) -> Iterator[str]:
-    """A line for each data set: certificates of three ways, and the errors behind them."""
-    yield row(
-        "data set",
-        "rows",
-        "100 trees",
-        "3 voters",
-        "of the trees'",
-        "a fifth held out",
-        "3 voters, of that",
-        "one errs",
-        "3 err",
-        "of one's",
-    )
-    yield row(*["---"] * 10)
-    for name in dict.fromkeys(name for name, _ in results):
-        trees, three, fifth, one = (
-            results[name, way] for way in ("forest", voters, held_out, alone)
-        )
-        a, b, c = trees["bounds"]["tnd"], three["bounds"]["folds"], fifth["bounds"]["binomial"]
-        yield row(
-            name,
-            f"{trees['rows']:,}",
-            a,
-            b,
-            times(b, a),
-            c,
-            times(b, c),
-            one["error"],
-            three["error"],
-            times(three["error"], one["error"]),
-        )
+    """Three certificates, those of voters as shares of the others; error of one model, of three."""
+    for name in names_of(results):
+        ways = ("forest", voters, held_out, alone)
+        trees, three, spared, one = (results[name, way] for way in ways)
+        a, b = trees["bounds"]["tnd"], three["bounds"]["folds"]
+        c, errors = spared["bounds"]["binomial"], (one["error"], three["error"])
+        yield row(name, f"{trees['rows']:,}", a, b, times(b, a), c, times(b, c), *errors,
+                  times(*errors[::-1]))  # fmt: skip
 
 
-def choices(results: Results, default: str) -> Iterator[str]:
-    """A line for each data set: certificates of all choices, as shares of the default's."""
-    of = {way: found["bounds"] for (_, way), found in results.items()}
-    keys = [(way, key) for way, bounds in of.items() for key in bounds]
-    yield row("data set", "rows", *(f"{way} `{key}`" for way, key in keys))
-    yield row(*["---"] * (2 + len(keys)))
-    for name in dict.fromkeys(name for name, _ in results):
-        least, n_rows = results[name, default]["bounds"]["folds"], results[name, default]["rows"]
-        shares = (times(results[name, way]["bounds"][key], least) for way, key in keys)
-        yield row(name, f"{n_rows:,}", *shares)
-        errors = {way: results[name, way]["error"] for way in of}
-        yield row("", "errs", *(errors[way] for way, _ in keys))
+def choices(results: Results) -> Iterator[str]:
+    """The default's certificate and error, and those of others as shares of it."""
+    chosen = {title: way for title, way in CHOICES.items() if any(way[0] == w for _, w in results)}
+    yield row("data set", "rows", "3 by folds", *chosen)
+    for name in names_of(results):
+        three = results[name, DEFAULT]
+        bounds = (results[name, way]["bounds"][key] for way, key in chosen.values())
+        errors = (results[name, way]["error"] for way, _ in chosen.values())
+        least, error = three["bounds"]["folds"], three["error"]
+        yield row(name, f"{three['rows']:,}", least, *(times(b, least) for b in bounds))
+        yield row("errs", "", error, *(times(e, error) for e in errors))
+
+
+# ---------------------------------------------------------------- what is compared
+
+DEFAULT = "folds-3-100"
+CHOICES = {
+    "3, rows without labels": (DEFAULT, "folds+"),
+    "5": ("folds-5-100", "folds"),
+    "9": ("folds-9-100", "folds"),
+    "3 of 33 trees": ("folds-3-33", "folds"),
+    "3 halves, folds": ("halves-3-100", "folds"),
+    "3 halves, two_moment": ("halves-3-100", "two_moment"),
+    "5 halves, two_moment": ("halves-5-100", "two_moment"),
+    "5 halves, cctnd": ("halves-5-100", "cctnd"),
+}
+EVERY = [name for name in DATASETS if name != "SVMGuide1-3089"]  # a part of SVMGuide1
+LARGEST = ["Shuttle", "Cod-RNA", "Connect-4", "w1a", "MNIST", "Fashion"]  # one split each
+SMALLER = [name for name in EVERY if name not in LARGEST]
+FEW_ROWS = [f"{name}/{size}" for name in ("Letter", "Adult") for size in (250, 1000, 4000)]
+SHORT = [DEFAULT, "halves-3-100", "folds-3-33", "folds-5-100"]
+LONG = [*SHORT, "folds-9-100", "halves-5-100"]
 
 
 @dataclass(frozen=True)
 class Study:
-    """Ways to compare on data sets, over so many splits of the small ones, and how to show it."""
+    """Ways to compare on data sets, over so many splits of each, and how to show it."""
 
     names: list[str]
     ways: list[str]
     n_splits: int
     table: Callable[[Results], Iterator[str]]
 
+    def found(self, folder: Path | None, out: Path) -> Iterator[tuple[str, str, Found]]:
+        for name in self.names:
+            n_splits = 1 if name in LARGEST else self.n_splits
+            try:
+                for way in self.ways:
+                    yield name, way, of_splits(name, way, n_splits, folder, out)
+            except MissingDataError as error:
+                print(error)
 
-FORESTS = ["forest", "fifth-100", "folds-3-100"]
-BOOSTING = ["forest", "whole-boosting", "fifth-boosting", "folds-3-boosting"]
-SHORT = ["folds-3-100", "folds-5-100", "folds-3-33", "halves-3-100"]
-LONG = [*SHORT, "folds-9-100", "folds-3-300", "halves-5-100"]
+
+def of_kind(names: list[str], kind: str, one: str) -> Study:
+    ways = DEFAULT.replace("100", kind), f"fifth-{kind}", one
+    table = partial(against, voters=ways[0], held_out=ways[1], alone=ways[2])
+    return Study(names, list(dict.fromkeys(["forest", *ways])), 5, table)
+
+
 STUDIES = [
-    Study(
-        EVERY,
-        FORESTS,
-        5,
-        partial(against, voters=FORESTS[2], held_out=FORESTS[1], alone=FORESTS[0]),
-    ),
-    Study(
-        BOOSTED,
-        BOOSTING,
-        5,
-        partial(against, voters=BOOSTING[3], held_out=BOOSTING[2], alone=BOOSTING[1]),
-    ),
-    Study(SMALL, LONG, 2, partial(choices, default="folds-3-100")),
-    Study(MIDDLE, SHORT, 1, partial(choices, default="folds-3-100")),
+    of_kind(SMALLER + LARGEST, "100", "forest"),
+    of_kind(["Phishing", "Pendigits", "Adult"], "boosting", "whole-boosting"),
+    Study(SMALLER, LONG, 1, choices),
+    Study(FEW_ROWS, LONG, 3, choices),
+    Study(LARGEST[:4], SHORT, 1, choices),
 ]
 
 
 def rows() -> list[tuple[str, float, str]]:
     """For `make bench`: the data set that is in the package."""
-    here = Rows(DATASETS["Pendigits"], None, 0)
+    here = Rows("Pendigits", None, 0)
     trees, spared, three = forest(here)[0], fifth(here, "100")[0], folds(here, "3", "100")[0]
     remark = f"bound {three['folds']:.4f}"
     return [
@@ -258,7 +255,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     for study in STUDIES:
         results = {}
-        for name, way, found in measure(study, given.data_dir, given.out):
+        for name, way, found in study.found(given.data_dir, given.out):
             print(f"{name} {way}: {found}", flush=True)
             results[name, way] = found
         print("", *study.table(results), "", sep="\n", flush=True)
