@@ -195,7 +195,7 @@ CHOICES = {
     "5 halves, cctnd": ("halves-5-100", "cctnd"),
 }
 EVERY = [name for name in DATASETS if name != "SVMGuide1-3089"]  # a part of SVMGuide1
-LARGEST = ["Shuttle", "Cod-RNA", "Connect-4", "w1a", "MNIST", "Fashion"]  # one split each
+LARGEST = ["Adult", "Shuttle", "Cod-RNA", "Connect-4", "w1a", "MNIST", "Fashion"]  # split once
 SMALLER = [name for name in EVERY if name not in LARGEST]
 FEW_ROWS = [f"{name}/{size}" for name in ("Letter", "Adult") for size in (250, 1000, 4000)]
 SHORT = [DEFAULT, "halves-3-100", "folds-3-33", "folds-5-100"]
@@ -232,7 +232,7 @@ STUDIES = [
     of_kind(["Phishing", "Pendigits", "Adult"], "boosting", "whole-boosting"),
     Study(SMALLER, LONG, 1, choices),
     Study(FEW_ROWS, LONG, 3, choices),
-    Study(LARGEST[:4], SHORT, 1, choices),
+    Study(LARGEST[:5], SHORT, 1, choices),
 ]
 
 
