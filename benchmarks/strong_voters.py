@@ -185,21 +185,20 @@ def choices(results: Results) -> Iterator[str]:
 
 DEFAULT = "folds-3-100"
 CHOICES = {
-    "3, rows without labels": (DEFAULT, "folds+"),
     "5": ("folds-5-100", "folds"),
     "9": ("folds-9-100", "folds"),
-    "3 of 33 trees": ("folds-3-33", "folds"),
-    "3 halves, folds": ("halves-3-100", "folds"),
-    "3 halves, two_moment": ("halves-3-100", "two_moment"),
-    "5 halves, two_moment": ("halves-5-100", "two_moment"),
-    "5 halves, cctnd": ("halves-5-100", "cctnd"),
+    "33 trees each": ("folds-3-33", "folds"),
+    "halves, folds": ("halves-3-100", "folds"),
+    "halves, two_moment": ("halves-3-100", "two_moment"),
+    "halves, cctnd": ("halves-3-100", "cctnd"),
+    "rows without labels": (DEFAULT, "folds+"),
 }
 EVERY = [name for name in DATASETS if name != "SVMGuide1-3089"]  # a part of SVMGuide1
-LARGEST = ["Adult", "Shuttle", "Cod-RNA", "Connect-4", "w1a", "MNIST", "Fashion"]  # split once
+LARGEST = ["Adult", "Cod-RNA", "Connect-4", "Shuttle", "w1a", "MNIST", "Fashion"]  # split once
 SMALLER = [name for name in EVERY if name not in LARGEST]
 FEW_ROWS = [f"{name}/{size}" for name in ("Letter", "Adult") for size in (250, 1000, 4000)]
 SHORT = [DEFAULT, "halves-3-100", "folds-3-33", "folds-5-100"]
-LONG = [*SHORT, "folds-9-100", "halves-5-100"]
+LONG = [*SHORT, "folds-9-100"]
 
 
 @dataclass(frozen=True)
@@ -230,9 +229,8 @@ def of_kind(names: list[str], kind: str, one: str) -> Study:
 STUDIES = [
     of_kind(SMALLER + LARGEST, "100", "forest"),
     of_kind(["Phishing", "Pendigits", "Adult"], "boosting", "whole-boosting"),
-    Study(SMALLER, LONG, 1, choices),
-    Study(FEW_ROWS, LONG, 3, choices),
-    Study(LARGEST[:5], SHORT, 1, choices),
+    Study(SMALLER + FEW_ROWS, LONG, 1, choices),
+    Study(LARGEST[:3], SHORT, 1, choices),
 ]
 
 
