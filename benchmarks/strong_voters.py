@@ -230,7 +230,7 @@ STUDIES = [
     of_kind(SMALLER + LARGEST, "100", "forest"),
     of_kind(["Phishing", "Pendigits", "Adult"], "boosting", "whole-boosting"),
     Study(SMALLER + FEW_ROWS, LONG, 1, choices),
-    Study(LARGEST[:3], SHORT, 1, choices),
+    Study(LARGEST[:5], SHORT, 1, choices),
 ]
 
 
