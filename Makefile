@@ -5,7 +5,7 @@ BIN := .venv/bin
 ENV := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check validity bench reproduce docs hooks lock clean
+.PHONY: help demo test check validity bench reproduce strong docs hooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench: $(ENV)  ## time what must be fast
 
 reproduce: $(ENV)  ## the paper's experiments on the data in PACVOTE_DATA: hours; stopped, it goes on where it was
 	$(BIN)/pacvote reproduce all --n-jobs $(WORKERS) --out reproduction
+
+strong: $(ENV)  ## a few strong voters on the data in PACVOTE_DATA: an hour; stopped, it goes on where it was
+	$(BIN)/python -m benchmarks.strong_voters --out strong
 
 docs: $(ENV)  ## the documentation into build/docs, examples run, links checked
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs

@@ -16,11 +16,22 @@ from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
 from exact import ball, binomial_tail, kl_ball, mixture_ball, phi_ball
-from pacvote import BOUNDS, CBound, CCBennett, CCTandem, PairCounts, Tandem, count, evaluate
+from pacvote import (
+    BOUNDS,
+    CBound,
+    CCBennett,
+    CCTandem,
+    MajorityVoteClassifier,
+    PairCounts,
+    Tandem,
+    count,
+    evaluate,
+)
 from pacvote.bounds.ccpbb import MU_PAPER, MU_SHARP, grids_sharp
 from pacvote.bounds.evidence import Evidence, Moments, Quantity, Sizes, Vote, divergence
 from pacvote.bounds.registry import Problem, ledger
 from pacvote.concentration import chebyshev_cantelli, mixture_slopes
+from pacvote.datasets import load_pendigits
 from pacvote.minimize import minimize
 
 CASES = "ade"
@@ -664,6 +675,24 @@ def test_the_papers_mu_grid():
     assert len(MU_PAPER) == 400
     assert MU_PAPER[0] == -0.5
     assert np.allclose(np.diff(MU_PAPER), 1 / 400, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- voters that err together
+
+
+@pytest.mark.parametrize("digits", [[0], [1, 3, 5, 7, 9]], ids=["a zero", "an odd digit"])
+def test_shallow_trees_of_equal_weights_have_no_lower_bound_than_two_moment(digits):
+    X, y = load_pendigits(return_X_y=True)
+    trees = MajorityVoteClassifier(
+        DecisionTreeClassifier(max_depth=2), n_estimators=20, bound="fo", random_state=0
+    )
+    counts, rho = trees.fit(X, np.isin(y, digits)).counts_, np.full(20, 1 / 20)
+    gibbs = rho @ (counts.errors / counts.rows)
+    assert rho @ (counts.pair_errors / counts.pair_rows) @ rho > 0.6 * gibbs
+    values = {key: evaluate(key, counts, rho).value for key in PAIRS}
+    least = values.pop("two_moment")
+    assert values.keys() >= {"fo", "tnd", "cctnd", "ccpbb", "ccskl", "c_bound", "dis", "c1"}
+    assert {key: value for key, value in values.items() if value <= least} == {}
 
 
 # ---------------------------------------------------------------- extremes

@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
@@ -38,6 +37,7 @@ from pacvote.fitting import (
 )
 from pacvote.guards import refuse_fit_params, refuse_known_rows, refuse_voter, warn_of_copies
 from pacvote.minimize import Solution, Status, minimize
+from pacvote.voters import usual_voters
 from pacvote.votes import Votes
 
 BOUND_OF_FOLDS = "folds"  # in the place of "cctnd": folds share no row, and so bear no pairs
@@ -53,9 +53,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     ----------
     estimator : classifier or list of (str, classifier), default=None
         One classifier, of which `n_estimators` copies vote, or the voters themselves. Default: a
-        fully grown tree with ``max_features="sqrt"``, so that the voters are a random forest.
-    n_estimators : int, default=100
-        Number of copies of one classifier, and the number of folds.
+        tree as random forests grow them; with folds, a whole ``RandomForestClassifier()``.
+    n_estimators : int, default=None
+        Number of copies, and of folds. Default: 100 trees, or 3 folds: few and odd is best.
     validation : {"bootstrap", "subsample", "folds"} or float, default="bootstrap"
         Where voters are validated. On the rows outside of a bag drawn with ("bootstrap") or
         without ("subsample") replacement; on fold g, where voter g has all other folds to train
@@ -128,7 +128,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         self,
         estimator: Any = None,
         *,
-        n_estimators: int = 100,
+        n_estimators: int | None = None,
         validation: Literal["bootstrap", "subsample", "folds"] | float = "bootstrap",
         max_samples: float | None = None,
         bound: str | Bound = "cctnd",
@@ -200,7 +200,8 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
                 raise ValueError(msg)
             self._validate_names([name for name, _ in pairs])
         else:
-            n_estimators = self.n_estimators
+            _, usual = usual_voters(folds=self.validation == "folds")
+            n_estimators = usual if self.n_estimators is None else self.n_estimators
             whole = isinstance(n_estimators, int | np.integer) and n_estimators is not True
             if not whole or n_estimators < 1:
                 msg = f"`n_estimators` must be an integer of at least 1, got {n_estimators!r}"
@@ -211,9 +212,8 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         return [name for name, _ in pairs], [voter for _, voter in pairs]
 
     def _copied(self) -> Any:
-        if self.estimator is None:
-            return DecisionTreeClassifier(max_features="sqrt")
-        return self.estimator
+        usual, _ = usual_voters(folds=self.validation == "folds")
+        return usual if self.estimator is None else self.estimator
 
     def _bound(self, *, unlabelled: bool) -> str | Bound:
         folds = self.validation == "folds"

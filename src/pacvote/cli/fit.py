@@ -180,7 +180,7 @@ def _unfitted(
     from sklearn.tree import DecisionTreeClassifier
 
     from pacvote.ensemble import MajorityVoteClassifier
-    from pacvote.voters import paper_ensemble
+    from pacvote.voters import paper_ensemble, usual_voters
 
     strong = ensemble.startswith("vote-of")
     if strong and bound != AUTO and resolve(bound or "folds").needs_pairs():
@@ -211,7 +211,7 @@ def _unfitted(
     else:
         learner = HistGradientBoostingClassifier(early_stopping=False)
     learner = _encoded(learner, columns, scaled=False) if columns.categories else learner
-    settings["n_estimators"] = (3 if strong else 100) if voters is None else voters
+    settings["n_estimators"] = usual_voters(folds=strong)[1] if voters is None else voters
     return MajorityVoteClassifier(learner, **settings)
 
 
