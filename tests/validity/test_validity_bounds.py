@@ -108,7 +108,7 @@ class Setting:
 
 
 SETTINGS = {  # for each bound at least 2,000 data sets with minimised weights
-    "3 independent voters, 200 shared rows": Setting(200, 3, errors=4, data_sets=1000),
+    "3 independent voters, 200 shared rows": Setting(200, 3, errors=4),
     "3 folds of 20 rows, 40 unlabelled": Setting(60, 3, errors=1, n_unlabelled=40),
     "9 independent voters, 150 shared rows, luckiest": Setting(150, 9, errors=50, minimised=False),
     "3 correlated voters, 100 rows, 80 % each": Setting(
