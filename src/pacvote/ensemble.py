@@ -12,6 +12,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
@@ -37,10 +39,10 @@ from pacvote.fitting import (
 )
 from pacvote.guards import refuse_fit_params, refuse_known_rows, refuse_voter, warn_of_copies
 from pacvote.minimize import Solution, Status, minimize
-from pacvote.voters import usual_voters
 from pacvote.votes import Votes
 
 BOUND_OF_FOLDS = "folds"  # in the place of "cctnd": folds share no row, and so bear no pairs
+N_TREES, N_FOLDS = 100, 3
 
 
 class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
@@ -53,9 +55,11 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     ----------
     estimator : classifier or list of (str, classifier), default=None
         One classifier, of which `n_estimators` copies vote, or the voters themselves. Default: a
-        tree as random forests grow them; with folds, a whole ``RandomForestClassifier()``.
+        fully grown tree with ``max_features="sqrt"``, so that the voters are a random forest;
+        with ``validation="folds"`` a whole ``RandomForestClassifier()``.
     n_estimators : int, default=None
-        Number of copies, and of folds. Default: 100 trees, or 3 folds: few and odd is best.
+        Number of copies of one classifier, and the number of folds. Default: 100, or 3 folds;
+        folds are best few and odd in number.
     validation : {"bootstrap", "subsample", "folds"} or float, default="bootstrap"
         Where voters are validated. On the rows outside of a bag drawn with ("bootstrap") or
         without ("subsample") replacement; on fold g, where voter g has all other folds to train
@@ -200,8 +204,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
                 raise ValueError(msg)
             self._validate_names([name for name, _ in pairs])
         else:
-            _, usual = usual_voters(folds=self.validation == "folds")
-            n_estimators = usual if self.n_estimators is None else self.n_estimators
+            n_estimators = self.n_estimators
+            if n_estimators is None:
+                n_estimators = N_FOLDS if self.validation == "folds" else N_TREES
             whole = isinstance(n_estimators, int | np.integer) and n_estimators is not True
             if not whole or n_estimators < 1:
                 msg = f"`n_estimators` must be an integer of at least 1, got {n_estimators!r}"
@@ -212,8 +217,11 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         return [name for name, _ in pairs], [voter for _, voter in pairs]
 
     def _copied(self) -> Any:
-        usual, _ = usual_voters(folds=self.validation == "folds")
-        return usual if self.estimator is None else self.estimator
+        if self.estimator is not None:
+            return self.estimator
+        if self.validation == "folds":
+            return RandomForestClassifier()
+        return DecisionTreeClassifier(max_features="sqrt")
 
     def _bound(self, *, unlabelled: bool) -> str | Bound:
         folds = self.validation == "folds"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -31,10 +30,3 @@ def paper_ensemble() -> list[tuple[str, Any]]:
         ("logistic", LogisticRegression(max_iter=1000)),
         ("naive_bayes", GaussianNB()),
     ]
-
-
-def usual_voters(*, folds: bool) -> tuple[Any, int]:
-    """Return the classifier of which copies vote unless told otherwise, and how many do."""
-    if folds:
-        return RandomForestClassifier(), 3
-    return DecisionTreeClassifier(max_features="sqrt"), 100
