@@ -96,16 +96,6 @@ def test_folds_cover_every_row_once():
         clone(vote).set_params(bound="tnd").fit(X, y)
 
 
-def test_three_forests_vote_by_folds_unless_told_otherwise():
-    vote = MajorityVoteClassifier(validation="folds", random_state=0).fit(X, y)
-    given = MajorityVoteClassifier(
-        RandomForestClassifier(100), n_estimators=3, validation="folds", random_state=0
-    )
-    assert vote.counts_ == given.fit(X, y).counts_
-    assert vote.certificate_.weights.tolist() == pytest.approx([1 / 3] * 3)
-    assert len(MajorityVoteClassifier().fit(X, y).estimators_) == 100
-
-
 def test_bags_do_not_depend_on_labels():
     for validation in ("bootstrap", "subsample", 0.3):
         one = small(validation=validation).fit(X, y)

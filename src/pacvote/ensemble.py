@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _BaseComposition
@@ -42,7 +41,6 @@ from pacvote.minimize import Solution, Status, minimize
 from pacvote.votes import Votes
 
 BOUND_OF_FOLDS = "folds"  # in the place of "cctnd": folds share no row, and so bear no pairs
-N_TREES, N_FOLDS = 100, 3
 
 
 class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
@@ -55,11 +53,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     ----------
     estimator : classifier or list of (str, classifier), default=None
         One classifier, of which `n_estimators` copies vote, or the voters themselves. Default: a
-        fully grown tree with ``max_features="sqrt"``, so that the voters are a random forest;
-        with ``validation="folds"`` a whole ``RandomForestClassifier()``.
-    n_estimators : int, default=None
-        Number of copies of one classifier, and the number of folds. Default: 100, or 3 folds;
-        folds are best few and odd in number.
+        fully grown tree with ``max_features="sqrt"``, so that the voters are a random forest.
+    n_estimators : int, default=100
+        Number of copies of one classifier, and the number of folds.
     validation : {"bootstrap", "subsample", "folds"} or float, default="bootstrap"
         Where voters are validated. On the rows outside of a bag drawn with ("bootstrap") or
         without ("subsample") replacement; on fold g, where voter g has all other folds to train
@@ -132,7 +128,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         self,
         estimator: Any = None,
         *,
-        n_estimators: int | None = None,
+        n_estimators: int = 100,
         validation: Literal["bootstrap", "subsample", "folds"] | float = "bootstrap",
         max_samples: float | None = None,
         bound: str | Bound = "cctnd",
@@ -205,8 +201,6 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
             self._validate_names([name for name, _ in pairs])
         else:
             n_estimators = self.n_estimators
-            if n_estimators is None:
-                n_estimators = N_FOLDS if self.validation == "folds" else N_TREES
             whole = isinstance(n_estimators, int | np.integer) and n_estimators is not True
             if not whole or n_estimators < 1:
                 msg = f"`n_estimators` must be an integer of at least 1, got {n_estimators!r}"
@@ -217,11 +211,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         return [name for name, _ in pairs], [voter for _, voter in pairs]
 
     def _copied(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        if self.validation == "folds":
-            return RandomForestClassifier()
-        return DecisionTreeClassifier(max_features="sqrt")
+        if self.estimator is None:
+            return DecisionTreeClassifier(max_features="sqrt")
+        return self.estimator
 
     def _bound(self, *, unlabelled: bool) -> str | Bound:
         folds = self.validation == "folds"

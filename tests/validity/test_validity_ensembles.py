@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.tree import DecisionTreeClassifier
 
 from pacvote.ensemble import MajorityVoteClassifier
 from pacvote.voters import paper_ensemble
@@ -41,10 +40,7 @@ ENSEMBLES = {
         paper_ensemble(), max_samples=0.5, delta=DELTA, random_state=seed
     ),
     "folds": lambda seed: MajorityVoteClassifier(
-        DecisionTreeClassifier(max_features="sqrt"),
-        validation="folds",
-        delta=DELTA,
-        random_state=seed,
+        n_estimators=3, validation="folds", delta=DELTA, random_state=seed
     ),
 }
 

@@ -179,7 +179,7 @@ def _unfitted(
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    from pacvote.ensemble import N_FOLDS, N_TREES, MajorityVoteClassifier
+    from pacvote.ensemble import MajorityVoteClassifier
     from pacvote.voters import paper_ensemble
 
     strong = ensemble.startswith("vote-of")
@@ -211,7 +211,7 @@ def _unfitted(
     else:
         learner = HistGradientBoostingClassifier(early_stopping=False)
     learner = _encoded(learner, columns, scaled=False) if columns.categories else learner
-    settings["n_estimators"] = (N_FOLDS if strong else N_TREES) if voters is None else voters
+    settings["n_estimators"] = (3 if strong else 100) if voters is None else voters
     return MajorityVoteClassifier(learner, **settings)
 
 
