@@ -59,8 +59,9 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
     validation : {"bootstrap", "subsample", "folds"} or float, default="bootstrap"
         Where voters are validated. On the rows outside of a bag drawn with ("bootstrap") or
         without ("subsample") replacement; on fold g, where voter g has all other folds to train
-        on ("folds": for a few strong voters, best three; many trees by folds prove little); or all on the same rows, this share of the table,
-        while bags are drawn with replacement from the others (float). No split looks at labels.
+        on ("folds": for a few strong voters, three at best); or all on the same rows, this share
+        of the table, while bags are drawn with replacement from the others (float). No split
+        looks at labels.
     max_samples : float or int, default=None
         Size of a bag, as a share of the rows or as a count. Default: all rows drawn with
         replacement, half of them without.
