@@ -27,6 +27,7 @@ from pacvote import (
     count,
     evaluate,
 )
+from pacvote.bounds.base import ClaimBound
 from pacvote.bounds.ccpbb import MU_PAPER, MU_SHARP, grids_sharp
 from pacvote.bounds.evidence import Evidence, Moments, Quantity, Sizes, Vote, divergence
 from pacvote.bounds.registry import Problem, ledger
@@ -593,7 +594,7 @@ def test_the_sharp_c_bound_is_the_cantelli_bound_at_its_best_mu(seed, n_voters, 
     counts = rows_of(n_voters, size, seed, risk=(0.01, top)).counts()
     rho = weights_of(n_voters, seed)
     found = evaluate("c_bound", counts, rho).value
-    assert found == pytest.approx(evaluate("cctnd", counts, rho).value, rel=1e-12)
+    assert found == pytest.approx(evaluate("cctnd", counts, rho).value, rel=1e-10)
 
 
 # ---------------------------------------------------------------- ccpbb
@@ -952,7 +953,7 @@ def test_a_method_that_is_not_known_is_refused():
 def test_sizes_and_shares_are_all_that_claims_depend_on():
     sizes = Sizes(3, 100, 40)
     for bound in SOUND:
-        if bound.key != "ccpbb":
+        if isinstance(bound, ClaimBound):
             assert bound.claims(sizes, Fraction(1, 20)) == bound.claims(sizes, Fraction(1, 20))
             shares = {claim.event: claim.share for claim in bound.claims(sizes, Fraction(1, 20))}
             assert sum(shares.values()) == Fraction(1, 20)
