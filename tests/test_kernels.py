@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacvote.kernels import base, cpu, plain
+from pacvote.kernels import base, cpu, cuda, plain
 
 SIZES = st.one_of(st.integers(1, 70), st.sampled_from([63, 64, 65, 127, 128, 129, 512, 513]))
 
@@ -145,7 +145,7 @@ def test_engines():
     assert base.kernel("plain", 1 << 60) is plain
     assert base.kernel("cpu", 1) is cpu
     assert base.kernel("auto", 1) is plain
-    assert base.kernel("auto", 1 << 60) is cpu
+    assert base.kernel("auto", 1 << 60) is (cuda if cuda.usable() else cpu)
     with pytest.raises(
         ValueError, match=r"`engine` must be one of 'auto', 'cpu', 'cuda', 'plain', got"
     ):
