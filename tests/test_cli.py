@@ -119,7 +119,7 @@ OF_ROWS = [key for key, bound in BOUNDS.items() if issubclass(bound, SharedBound
 @pytest.mark.parametrize("bound", sorted(BOUNDS.keys() - {*OF_ROWS}))
 def test_every_bound_certifies(capsys, counts, bound):
     result = printed(capsys, "certify", "counts.npz", "--bound", bound, "--out", "c.json")
-    assert result["bound"] == bound
+    assert result["bound"] in ({"best_voter", "cctnd"} if bound == "best_of" else {bound})
     assert run(["verify", "c.json", "counts.npz"]) == 0
 
 
