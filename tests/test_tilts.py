@@ -313,3 +313,15 @@ def test_millions_of_rows_and_all_weight_on_the_most():
         for key in ("fo", "cctnd"):
             verdict = verify(certify(counts, bound=key, weights=weights), counts)
             assert verdict, (key, weights, verdict.reasons)
+
+
+@pytest.mark.parametrize("times", [2**10, 2**25, 2**30])
+def test_any_number_of_rows(times):
+    rows = np.array([[32, 8, 8], [8, 32, 16], [8, 16, 24]]) * times
+    both = np.array([[32, 8, 0], [8, 32, 8], [0, 8, 16]]) * times
+    left = np.array([[32, 8, 8], [8, 32, 16], [0, 8, 16]]) * times
+    counts = PairCounts(rows, both, left, ("a", "b", "c"))
+    for weights in ([0.0, 0.0, 1.0], [0.3, 0.3, 0.4]):
+        for key in ("fo", "tnd"):
+            verdict = verify(certify(counts, bound=key, weights=weights), counts)
+            assert verdict, (key, weights, verdict.reasons)
