@@ -206,6 +206,19 @@ def test_bad_slack(slack):
         BestOf(slack=slack)
 
 
+def test_weights_chosen_by_the_rows_get_no_bound_for_fixed_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    alone = members_of("binomial")
+    vote = MajorityVoteClassifier(n_estimators=5, bound=alone, validation=0.5).fit(X, y)
+    assert vote.certificate_.bound == "binomial"
+    with pytest.raises(ValueError, match="must be the prior's"):
+        vote.prune(n_voters=1)
+    for found in (evaluate, lambda bound, votes, w: certify(votes, bound=bound, weights=w)):
+        with pytest.raises(ValueError, match="must be the prior's"):
+            found(alone, some_votes(), np.eye(7)[0])
+
+
 def test_a_member_that_is_not_proven_gets_no_certificate():
     bound = BestOf(members=(BOUNDS["fo"](), BOUNDS["ccpbb"](constants="paper")))
     assert not bound.sound

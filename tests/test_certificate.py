@@ -167,6 +167,9 @@ def test_a_printed_certificate_names_what_it_assumes_and_was_chosen_among(counts
     assert str(third).splitlines()[1] == third.choice
     part = certify(counts, bound="fo", selection=0.4)
     assert part.choice == "It is one of several candidates fixed beforehand, at 2/5 delta."
+    sixth = certify(counts, bound="fo", selection=Fraction(1, 6), selected_from=("a", "b"))
+    several = "It is one of several candidates fixed beforehand, at 1/6 delta: 'a', 'b'."
+    assert sixth.choice == several
 
 
 # ---------------------------------------------------------------- what hung on floats

@@ -5,9 +5,11 @@ import json
 import zipfile
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from sklearn.ensemble import RandomForestClassifier
 from pacvote import MajorityVoteClassifier, PairCounts, certify, count, evaluate, verify
 from pacvote.certificate import FIXED, UNLABELLED
 from pacvote.concentration import binomial_upper, mixture_slopes, mixture_upper
+from pacvote.guards import refuse_known_rows
 from pacvote.verify import checks
 from test_verify import FREE, mutations, put, same_proof, text_of
 
@@ -228,6 +231,16 @@ def test_rows_of_the_fit_are_no_new_rows(table):
     for known in (X, X[::2], np.concatenate([X[:500], new[:200]])):
         with pytest.raises(ValueError, match=r"^`unlabelled` has \d+% of its rows in `X`[^\n]*$"):
             strong().fit(table(X), y, unlabelled=table(known))
+
+
+def test_rows_of_the_fit_are_known_in_any_kind_of_table():
+    frame = pl.DataFrame({"a": np.arange(90), "b": np.arange(90.0)[::-1]})
+    pandas = frame.to_pandas()
+    plain = frame.to_numpy()
+    tables = [frame, frame.cast(pl.Float32), pandas, plain, csr_array(plain)]
+    for known, again in product(tables, tables):
+        with pytest.raises(ValueError, match=r"^`unlabelled` has 100% of its rows in `X`"):
+            refuse_known_rows(known, again)
 
 
 def test_rows_of_few_kinds_may_be_equal():

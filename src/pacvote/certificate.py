@@ -155,7 +155,7 @@ class Certificate:
         names = ", ".join(f"{name!r:.40}" for name in self.selected_from)
         among = f": {names}" if names else ""
         n = self.selection.denominator
-        if self.selection.numerator == 1:
+        if self.selection.numerator == 1 and len(self.selected_from) in (0, n):
             return f"It is one of {n} candidates fixed beforehand, at delta/{n}{among}."
         return (
             f"It is one of several candidates fixed beforehand, at {self.selection} delta{among}."

@@ -175,6 +175,8 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         rows = read_training(self, X, y, templates)
         refuse_fit_params(fit_params, rows.n_samples)
         warn_of_copies(rows.X)
+        if unlabelled is not None:
+            refuse_known_rows(rows.X, read_rows(self, unlabelled, templates))
         random = check_random_state(self.random_state)
         bags = draw_bags(self.validation, self.max_samples, rows.n_samples, len(templates), random)
         voters = [
@@ -186,10 +188,7 @@ class MajorityVoteClassifier(ClassifierMixin, _BaseComposition):  # type: ignore
         )
         self.classes_ = rows.classes
         self.n_candidates_ = 1
-        said_of_new = None
-        if unlabelled is not None:
-            refuse_known_rows(rows.X, read_rows(self, unlabelled, self.estimators_))
-            said_of_new = self.votes(unlabelled)
+        said_of_new = None if unlabelled is None else self.votes(unlabelled)
         return self._weigh(gather(heard, rows, names, bags.held_out), bound, said_of_new)
 
     def _templates(self) -> tuple[Sequence[str], list[Any]]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples
@@ -197,7 +197,7 @@ def refuse_known_rows(X: Any, unlabelled: Any) -> None:
     differ by more than is allowed here once in 10,000 times or less.
     """
     n = len(row_keys(X))
-    keys = row_keys(_stacked(X, unlabelled))
+    keys = row_keys(X, unlabelled)
     known, new = keys[:n], keys[n:]
     _, where, times = np.unique(known, return_inverse=True, return_counts=True)
     seen, twins = np.isin(new, known).mean(), (times[where] > 1).mean()
@@ -209,40 +209,35 @@ def refuse_known_rows(X: Any, unlabelled: Any) -> None:
         raise ValueError(msg)
 
 
-def _stacked(X: Any, more: Any) -> Any:
-    tables: Any = [X, more]
-    if issparse(X):
-        return vstack(tables)
-    if nw.dependencies.is_into_dataframe(X) and not isinstance(X, np.ndarray):
-        frames = [nw.from_native(table, eager_only=True) for table in tables]
-        return nw.concat(frames).to_native()
-    return np.concatenate(tables)
-
-
-def row_keys(X: Any) -> NDArray[np.uint64]:
-    """Return a number for each row, equal where rows are equal as float32 or as text."""
+def row_keys(*tables: Any) -> NDArray[np.uint64]:
+    """Return a number for each row of all tables, equal where rows are, as float32 or as text."""
     random = np.random.default_rng(0)
-    if issparse(X):
-        table: Any = X
-        table = table.tocsr()
+    if any(map(issparse, tables)):
+        parts: Any = [X if issparse(X) else csr_array(np.asarray(X)) for X in tables]
+        table: Any = vstack(parts, "csr")
         rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
         factors = random.integers(2**64, size=table.shape[1], dtype=np.uint64)
         keys = np.zeros(table.shape[0], dtype=np.uint64)
         np.add.at(keys, rows, _codes(table.data) * factors[table.indices])
         return keys
     return np.asarray(
-        sum(column * random.integers(2**64, dtype=np.uint64) for column in _columns(X))
+        sum(column * random.integers(2**64, dtype=np.uint64) for column in _columns(*tables))
     )
 
 
-def _columns(X: Any) -> Iterator[NDArray[np.uint64]]:
-    """Yield the columns of a table as integers that are equal where its values are."""
+def _columns(*tables: Any) -> Iterator[NDArray[np.uint64]]:
+    """Yield the columns of tables, joined, as integers that are equal where their values are."""
+    for parts in zip(*map(_arrays, tables), strict=True):
+        yield _codes(np.concatenate(parts))
+
+
+def _arrays(X: Any) -> Iterator[NDArray[Any]]:
     frame = nw.from_native(X, pass_through=True, eager_only=True)
     if isinstance(frame, nw.DataFrame):
-        yield from (_codes(column.to_numpy()) for column in frame.iter_columns())
+        yield from (column.to_numpy() for column in frame.iter_columns())
     else:
         table = np.asarray(X)
-        yield from (_codes(column) for column in table.reshape(len(table), -1).T)
+        yield from table.reshape(len(table), -1).T
 
 
 def _codes(values: NDArray[Any]) -> NDArray[np.uint64]:

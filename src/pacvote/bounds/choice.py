@@ -60,7 +60,7 @@ def choose(evidence: Votes | PairCounts, *, weighted: bool = False) -> Choice:
         return Choice(BestOf(members=(Binomial(), BestVoter())), why)
     counts = evidence if isinstance(evidence, PairCounts) else count(evidence)
     if counts.n_pair > 0:
-        why = "voters are judged on different rows, but any two have rows in common"
+        why = "any two voters have validation rows in common, and those are counted"
         return Choice(BestOf(), why)
     if evidence.n_voters <= FEW:
         why = "a few voters are judged on different rows, some two on none alike"

@@ -113,7 +113,7 @@ def alternatives(bound: Bound, *, at_prior: bool) -> list[tuple[Bound, Fraction]
     Weights that a member found by the rows are none that another may take for fixed.
     """
     members = bound.alternatives()
-    if len(members) == 1:
+    if members[0][0] is bound:
         return list(members)
     held = [(one, share) for one, share in members if at_prior or not one.for_fixed_weights]
     if held:

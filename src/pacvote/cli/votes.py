@@ -303,6 +303,7 @@ def facts_of(certificate: Certificate) -> dict[str, Any]:
     """Return what a certificate says, for machines; the file says it exactly."""
     return {
         "claim": certificate.claim,
+        "choice": certificate.choice,
         "bound": certificate.bound,
         "risk": certificate.risk,
         "confidence": certificate.confidence,
