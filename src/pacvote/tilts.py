@@ -28,6 +28,7 @@ Side = Literal["upper", "lower"]
 TAU_UNIT = 2**16  # shares of the slopes are multiples of 1 / TAU_UNIT
 SIZE_BITS = 8  # significant bits of a size
 ROUNDS = 12
+MOST_TILTED = 2**32  # rows; beyond, floats are too coarse for it, and the least size is plenty
 
 
 @final

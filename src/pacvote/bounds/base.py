@@ -20,7 +20,7 @@ from pacvote._rounding import ln_inverse_upper, round_down, round_up
 from pacvote.bounds.coalition import smallest_losing
 from pacvote.bounds.evidence import Counted, Floats, Moments, Quantity, Sizes, Vote
 from pacvote.counts import PairCounts
-from pacvote.tilts import tilted
+from pacvote.tilts import MOST_TILTED, tilted
 
 Parameters = Mapping[str, float]
 Limits = Mapping[tuple[str, str], Fraction]  # by quantity and side
@@ -120,7 +120,7 @@ class Claim:
 
     def _uneven(self, vote: Vote) -> bool:
         sizes = vote.evidence.sizes
-        if self.quantity is Quantity.DISAGREEMENT:
+        if self.quantity is Quantity.DISAGREEMENT or self.n_samples > MOST_TILTED:
             return False
         return not (sizes.even_single if self.order == 1 else sizes.even_pair)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from pacvote._inputs import nearest
+from pacvote.tables.parquet import refuse_impossible_pages
 
 if TYPE_CHECKING:
     import os
@@ -101,6 +102,7 @@ def scan(path: PathLike) -> pl.LazyFrame:
         elif suffix in ARROW:
             frame = pl.scan_ipc(file, glob=False)
         else:
+            refuse_impossible_pages(file)
             frame = pl.scan_parquet(file, glob=False)
         refuse_names(frame.collect_schema().names())
     return frame

@@ -187,9 +187,9 @@ def _check_weights(paper: Paper, counts: Counts) -> None:
 
 
 def _is_even(counts: Counts, quantity: str) -> bool:
-    """Whether all voters, or pairs of voters, have as many rows as any other."""
-    step = len(counts.voters) + 1 if quantity == "gibbs" else 1
-    return len({*counts.rows[::step]}) == 1
+    """Whether voters, or pairs, count as if all had the least rows: they do, or it is plenty."""
+    rows = counts.rows[:: len(counts.voters) + 1 if quantity == "gibbs" else 1]
+    return len({*rows}) == 1 or min(rows) > 2**32
 
 
 def _check_claimed(paper: Paper, counts: Counts) -> None:

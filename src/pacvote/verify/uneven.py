@@ -10,6 +10,7 @@ from .files import Counts, Paper, require
 from .proofs import HALF, ONE, UNIT, ZERO, above, ball, is_ceiling, mean_of, slopes_of, tail
 
 TAU_UNIT = 2**16
+AROUND = (0, 1, 2, 4, 8, 16, -1, -2, -4, -8)  # sixty-fourths of the way from the mean
 NO_TIE = 1 - Fraction(1, 3 * 2**60)  # of a share of delta: no binomial tail at a limit equals it
 
 
@@ -38,7 +39,7 @@ def is_dual(paper: Paper, claim: Paper, counts: Counts) -> bool:
     shift = sum((t * tilt for t, tilt in zip(tau, tilts, strict=True)), ZERO) * claim["p_hat"]
     value += sign * ball(nu) * (sum(price, ball(claim["complexity"] + sign * shift)))
     gap = abs(claim["value"] - claim["p_hat"]) / 16 + Fraction(1, 2**30)
-    reached = (_reached(claim, masses, losses, Fraction(k, 64)) for k in range(16))
+    reached = (_reached(claim, masses, losses, Fraction(k, 64)) for k in AROUND)
     near = any(above(ball(gap), sign * (ball(claim["value"]) - mean)) for mean in reached)
     trivial = not nu and claim["value"] == max(sign, 0)
     return near and (trivial or _is_rounded(claim["value"], value, sign))
@@ -107,7 +108,7 @@ def _reached(
 ) -> Any:
     """Return a mean that the constraint allows: between p_hat, which it allows, and the losses'.
 
-    Losses may be moved further away from p_hat: where L - nu U is flat, they are not known well.
+    Losses may be moved along the way from p_hat: where L - nu U is flat, they are not known well.
     """
     sign, p_hat, table = 1 if claim["side"] == "upper" else -1, claim["p_hat"], slopes_of(claim)
     tilts = [claim["n_samples"] * slope for slope, _ in table]
