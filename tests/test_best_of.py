@@ -182,8 +182,9 @@ def test_the_vote_is_kept_unless_one_voter_claims_much_less(risk, kept):
 @pytest.mark.parametrize(
     ("members", "shares", "words"),
     [
-        ((), None, "`members` of `best_of` must be bound objects"),
-        (("fo",), None, "`members` of `best_of` must be bound objects"),
+        ((), None, "`members` of `best_of` must be a tuple of bound objects"),
+        (("fo",), None, "`members` of `best_of` must be a tuple of bound objects"),
+        (3, None, "`members` of `best_of` must be a tuple of bound objects"),
         ((BestOf(),), None, "`members` of `best_of` has another `best_of`"),
         ((BOUNDS["fo"](),) * 2, (HALF,), "`shares` of `best_of` must be 2 fractions"),
         (
@@ -192,6 +193,7 @@ def test_the_vote_is_kept_unless_one_voter_claims_much_less(risk, kept):
             "`shares` of `best_of` must be 2 fractions",
         ),
         ((BOUNDS["fo"](),) * 2, (HALF, Fraction(0)), "`shares` of `best_of` must be 2 fractions"),
+        ((BOUNDS["fo"](),) * 2, HALF, "`shares` of `best_of` must be 2 fractions"),
         ((BOUNDS["fo"](),) * 2, (0.5, 0.5), "`shares` of `best_of` must be 2 fractions"),
     ],
 )
@@ -222,8 +224,14 @@ def test_weights_chosen_by_the_rows_get_no_bound_for_fixed_weights():
 def test_a_member_that_is_not_proven_gets_no_certificate():
     bound = BestOf(members=(BOUNDS["fo"](), BOUNDS["ccpbb"](constants="paper")))
     assert not bound.sound
-    with pytest.raises(ValueError, match="not proven"):
+    with pytest.raises(ValueError, match=r"^`bound` 'ccpbb' with constants='paper' is not proven"):
         certify(count(some_votes()), bound=bound)
+
+
+@pytest.mark.parametrize("verb", [minimize, lambda bound, c: evaluate(bound, c, [1 / 7] * 7)])
+def test_other_verbs_say_where_auto_belongs(verb):
+    with pytest.raises(ValueError, match=r"^`bound` 'auto' is for `certify`[^\n]*choose[^\n]*$"):
+        verb("auto", count(some_votes()))
 
 
 def test_nothing_can_be_claimed_without_common_rows():

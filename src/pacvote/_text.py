@@ -31,3 +31,9 @@ def card(head: str, facts: Mapping[str, str], about: str = "", points: Iterable[
         f'<div class="pacvote"><p><strong>{escape(shown(head))}</strong></p>'
         f"<table><tbody>{cells}</tbody></table>{more if items else ''}</div>"
     )
+
+
+def quoted(name: str) -> str:
+    """Return a name between quotes, on one line, without its end where it is long."""
+    text = repr(name)
+    return text if len(text) <= 40 else f"{text[:38]}…{text[0]}"

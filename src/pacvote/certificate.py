@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pacvote import _certificatefile as files
 from pacvote._files import atomic_write
-from pacvote._text import card
+from pacvote._text import card, quoted
 from pacvote.bounds.base import Bound, Limits, Parameters
 from pacvote.bounds.choice import AUTO, choose
 from pacvote.bounds.evidence import Floats, Quantity
@@ -134,7 +134,7 @@ class Certificate:
     def heaviest(self, most: int = 3) -> str:
         """Return the names and weights of the heaviest voters as text."""
         order = np.argsort(-self.weights, kind="stable")[:most]
-        return ", ".join(f"{self.voters[v]!r:.40} {self.weights[v]:.3f}" for v in order)
+        return ", ".join(f"{quoted(self.voters[v])} {self.weights[v]:.3f}" for v in order)
 
     def _repr_html_(self) -> str:
         facts = {
@@ -152,7 +152,7 @@ class Certificate:
         """What the claim was chosen among and has paid for, in one sentence; or nothing."""
         if self.selection == 1 and not self.selected_from:
             return ""
-        names = ", ".join(f"{name!r:.40}" for name in self.selected_from)
+        names = ", ".join(quoted(name) for name in self.selected_from)
         among = f": {names}" if names else ""
         n = self.selection.denominator
         if self.selection.numerator == 1 and len(self.selected_from) in (0, n):
@@ -306,9 +306,11 @@ def vacuous(
 
 def _proven(bound: str | Bound) -> Bound:
     chosen = resolve(bound)
-    if not chosen.sound:
+    for member, _ in chosen.alternatives():
+        if member.sound:
+            continue
         msg = (
-            f"`bound` {chosen.key!r} with constants={chosen.constants!r} is not proven, so no "
+            f"`bound` {member.key!r} with constants={member.constants!r} is not proven, so no "
             'certificate is issued from it; use constants="sharp"'
         )
         raise ValueError(msg)

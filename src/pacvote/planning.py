@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 
 from pacvote._rounding import check_unit, root
+from pacvote._text import quoted
 from pacvote.bounds.folds import least_limit
 from pacvote.bounds.registry import exact_delta
 from pacvote.certificate import Certificate, percent_up, with_confidence
@@ -130,7 +131,7 @@ def beside(certificate: Certificate, counts: PairCounts) -> tuple[str, str]:
     errors, n_rows = int(counts.errors[voter]), int(counts.rows[voter])
     bought = plan(errors / n_rows, n_rows=n_rows, delta=delta)
     return (
-        f"The best single voter, {counts.voters[voter]!r:.40}, errs on at most "
+        f"The best single voter, {quoted(counts.voters[voter])}, errs on at most "
         f"{percent_up(Fraction(limit))}: {errors:,} errors in {n_rows:,} rows, as the best of "
         f"{counts.n_voters:,}.",
         f"{n_rows:,} rows held out from training would certify {percent_up(Fraction(bought.risk))} "

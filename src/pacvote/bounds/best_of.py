@@ -55,15 +55,20 @@ class BestOf(Bound):
         if not isinstance(self.slack, Fraction) or self.slack < 1:
             msg = f"`slack` of `best_of` must be a fraction of 1 or more, but is {self.slack!r}"
             raise ValueError(msg)
-        if not members or not all(isinstance(m, Bound) for m in members):
-            msg = f"`members` of `best_of` must be bound objects, at least one, but is {members!r}"
+        if (
+            not isinstance(members, tuple)
+            or not members
+            or not all(isinstance(m, Bound) for m in members)
+        ):
+            msg = f"`members` of `best_of` must be a tuple of bound objects, but is {members!r}"
             raise ValueError(msg)
         if any(isinstance(member, BestOf) for member in members):
             msg = "`members` of `best_of` has another `best_of`; list its members instead"
             raise ValueError(msg)
         if shares is None:
             return
-        fits = len(shares) == len(members) and all(isinstance(s, Fraction) for s in shares)
+        fits = isinstance(shares, tuple) and len(shares) == len(members)
+        fits = fits and all(isinstance(s, Fraction) for s in shares)
         if not fits or min(shares) <= 0 or sum(shares) > 1:
             msg = (
                 f"`shares` of `best_of` must be {len(members)} fractions above 0 that sum to 1 at "

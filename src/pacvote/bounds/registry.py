@@ -212,6 +212,11 @@ def resolve(bound: str | Bound) -> Bound:
         msg = "`bound` must be a key, such as 'cctnd', or a bound object, got None"
         raise TypeError(msg)
     key = str(bound)
+    if key == "auto":
+        msg = (
+            "`bound` 'auto' is for `certify`; elsewhere give pacvote.bounds.choose(evidence).bound"
+        )
+        raise ValueError(msg)
     if key in BOUNDS:
         return BOUNDS[key]()
     names = {type_.__name__.lower(): known for known, type_ in BOUNDS.items()}
