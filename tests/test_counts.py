@@ -414,3 +414,9 @@ def test_members_have_no_date(tmp_path):
     with zipfile.ZipFile(tmp_path / "c.npz") as archive:
         assert {info.date_time[0] for info in archive.infolist()} == {1980}
     assert _countsfile._VERSION == 1
+
+
+def test_more_voters_than_memory_has_pairs_for_are_refused():
+    said = np.zeros((1, 2**15 + 1), dtype=np.int8)
+    with pytest.raises(ValueError, match=r"^`votes` has 32,769 voters[^\n]*26 GB[^\n]*$"):
+        count(said, [0])

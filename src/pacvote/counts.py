@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Bits = NDArray[np.uint64]
     Matrix = NDArray[np.int64]
 
+MOST_VOTERS = 2**15
 _ARRAYS = ("pair_rows", "pair_errors", "left_errors")
 _DISAGREEMENTS = "disagreements"  # with unlabelled rows only
 
@@ -338,6 +339,12 @@ def _disagreements(predictions: ArrayLike, voters: tuple[str, ...]) -> tuple[Mat
 def _count_bits(
     errors: Bits, validated: Bits | None, n_samples: int, voters: tuple[str, ...], engine: str
 ) -> PairCounts:
+    if len(voters) > MOST_VOTERS:
+        msg = (
+            f"`votes` has {len(voters):,} voters, whose pairs would fill "
+            f"{24 * len(voters) ** 2 / 1e9:,.0f} GB; give {MOST_VOTERS:,} voters or fewer"
+        )
+        raise ValueError(msg)
     tool = kernel(engine, errors.size * len(voters))
     pair_errors = tool.and_counts_symmetric(errors)
     if validated is None:
