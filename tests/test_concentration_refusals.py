@@ -142,3 +142,8 @@ def test_no_best_mu_at_or_past_the_threshold(first):
 def test_bernstein_refuses_a_gamma_past_one_over_length():
     with pytest.raises(ValueError, match="gamma"):
         c.bernstein_upper(0.1, 0.2, 3.0, 10, 0.6, 2.0)
+
+
+def test_more_rows_than_an_exact_limit_can_be_found_for():
+    with pytest.raises(ValueError, match=r"^`n` must be at most 4294967296 for an exact limit"):
+        c.binomial_upper(2**32 + 1, 5, 0.05)

@@ -61,8 +61,11 @@ def check_unit(name: str, value: float) -> None:
         raise ValueError(msg)
 
 
-def check_rows(n: int, least: int = 1) -> None:
-    """Refuse a sample that is too small."""
+def check_rows(n: int, least: int = 1, most: float = math.inf) -> None:
+    """Refuse a sample that is too small, or too large for what is exact."""
+    if n > most:
+        msg = f"`n` must be at most {most} for an exact limit, but is {n}; use a bound such as 'fo'"
+        raise ValueError(msg)
     if not n >= least:
         msg = f"`n` must be at least {least} here, but is {n!r}; give more validation rows"
         raise ValueError(msg)

@@ -439,7 +439,7 @@ def _ln_tail_upper(n: int, k: int, p: float) -> float:
 
 
 def _binomial_price(n: int, k: int, delta: float | Fraction) -> float:
-    check_rows(n)
+    check_rows(n, most=2**32)
     if not 0 <= k <= n:
         msg = f"`k` must lie in 0..n, but is {k!r} for n = {n}"
         raise ValueError(msg)

@@ -141,6 +141,7 @@ def _binomial(claim: Paper, p: Fraction) -> Any:
 
 def tail(n: int, k: int, p: Fraction) -> Any:
     """Return P(Bin(n, p) <= k): from k down, ever smaller terms, then a geometric series."""
+    require(n <= 2**32, "so many rows have no exact limit")
     with import_module("flint").ctx.workprec(192):
         q, x = ball(1 - p), ball(p)
         top = ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma()
