@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from pacvote import concentration as on
-from pacvote._rounding import ln_inverse_upper, round_down, round_up
+from pacvote._rounding import ln_inverse_upper, round_up
 from pacvote.bounds.coalition import smallest_losing
 from pacvote.bounds.evidence import Counted, Floats, Moments, Quantity, Sizes, Vote
 from pacvote.counts import PairCounts
@@ -24,6 +24,7 @@ from pacvote.tilts import MOST_TILTED, tilted
 
 Parameters = Mapping[str, float]
 Limits = Mapping[tuple[str, str], Fraction]  # by quantity and side
+SURE = 1 - Fraction(1, 2**50)  # of a share of delta: a prior in floats may sum to a little over 1
 Side = Literal["upper", "lower"]
 Inequality = Literal["mixture", "kl_paper", "binomials"]
 Constants = Literal["sharp", "paper"]
@@ -315,7 +316,7 @@ def voter_limits(
     """Return the exact limit on each voter's risk, at the share times its prior."""
     rows, errors, limits = counts.rows, counts.errors, {}
     for i in map(int, voters):
-        spent = round_down(float(share) * float(prior[i]))
+        spent = share * Fraction(float(prior[i])) * SURE
         limits[i] = on.binomial_upper(int(rows[i]), int(errors[i]), spent)
     return limits
 
