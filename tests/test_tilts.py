@@ -325,3 +325,12 @@ def test_any_number_of_rows(times):
         for key in ("fo", "tnd"):
             verdict = verify(certify(counts, bound=key, weights=weights), counts)
             assert verdict, (key, weights, verdict.reasons)
+
+
+@pytest.mark.parametrize("rest", [10**6, 10**12, 2**59])
+def test_delta_next_to_one(rest):
+    rng = np.random.default_rng(0)
+    counts = count(rng.integers(0, 2, (20, 3)), np.zeros(20, int), rng.random((20, 3)) < 0.9)
+    for key in ("fo", "tnd", "folds"):
+        certificate = certify(counts, bound=key, delta=Fraction(rest, rest + 1), weights=[0, 0, 1])
+        assert verify(certificate, counts)

@@ -113,5 +113,7 @@ def ln_inverse_upper(delta: float | Fraction) -> float:
         msg = f"`delta` must lie in (0, 1], but is {delta!r}"
         raise ValueError(msg)
     share = Fraction(delta)
+    if 2 * share > 1:  # two logarithms would cancel
+        return 0.0 if share == 1 else round_up(-math.log1p(-float(1 - share)))
     large, small = math.log(share.denominator), math.log(share.numerator)
-    return 0.0 if share == 1 else round_up(large - small, large + small)
+    return round_up(large - small, large + small)
