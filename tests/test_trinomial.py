@@ -168,3 +168,13 @@ def test_pairs_are_taken_at_the_least_number_of_rows():
     certificate = certify(counts, bound="c2", weights=[0.5, 0.5])
     assert certificate.claims[0].n_samples == 100
     assert verify(certificate, counts)
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e-6, 1e-11])
+def test_a_voter_of_hardly_any_weight_that_errs(weight):
+    errors = np.zeros((60, 2), bool)
+    errors[:20, 1] = True
+    counts = count(Votes.from_errors(errors))
+    certificate = certify(counts, bound="c2", weights=[1 - weight, weight])
+    verdict = verify(certificate, counts)
+    assert verdict, verdict.reasons

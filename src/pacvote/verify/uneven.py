@@ -159,7 +159,9 @@ def is_trinomial(paper: Paper, claim: Paper, counts: Counts) -> bool:
     if not is_ceiling(claim["value"], ball(eta) - (sum(logs, -budget)).exp(), UNIT):
         return False
     bound = claim["value"] / (HALF - mu) ** 2
-    return not 0 < bound < 1 or _c_bound_of(p_hat, values, eta, budget) > float(bound) * 0.98 - 1e-9
+    # Above 0.9 the best mu runs off to -64, and says next to nothing whatever it is.
+    told = 0 < bound < Fraction(9, 10)
+    return not told or _c_bound_of(p_hat, values, eta, budget) > float(bound) * 0.98 - 1e-9
 
 
 def _c_bound_of(p_hat: Any, values: Any, eta: Fraction, budget: Any) -> float:
@@ -169,9 +171,8 @@ def _c_bound_of(p_hat: Any, values: Any, eta: Fraction, budget: Any) -> float:
     nats = sum(float(q) * log(float(q) / x) for q, x in zip(p_hat, p, strict=True) if q)
     share = min(1.0, float(budget) / max(nats, 1e-300))
     both, one, _ = (float(q) + share * (x - float(q)) for q, x in zip(p_hat, p, strict=True))
-    if not p_hat[0]:  # what is left buys errors of both, which were not seen
-        both = 1 - exp(min(0.0, nats - float(budget)))
-        one *= 1 - both
+    kept = exp(min(0.0, nats - float(budget)))  # what is left of the budget buys errors of both
+    both, one = 1 - kept * (1 - both), kept * one
     gibbs = both + one / 2
     return (both - gibbs**2) / (0.25 + both - gibbs) if gibbs < 0.5 else 1.0
 
